@@ -51,7 +51,7 @@ pub use self::trace::{Reading, Trace, TraceCommand, TraceConvert, TraceInfo};
 #[cfg(feature = "mount")]
 pub use self::trial::Try;
 use crate::papers::in_words;
-use crate::quantity::parse_size;
+use crate::quantity::{parse_duration, parse_size};
 
 /// Makes slow storage read fast: mounts a directory whose files are read ahead.
 #[derive(Debug, Parser)]
@@ -114,6 +114,10 @@ pub struct Methods {
     #[arg(value_parser = |text: &str| Choice::parse("dispatch", METHODS.dispatch, text))]
     pub dispatch: Option<Choice<Box<dyn dispatch::Dispatch>>>,
 
+    /// Longest wait for a turn among many readers, 1ms to 1h; longer switches less [default: 3s]
+    #[arg(long, value_name = "TIME", value_parser = parse_longest_wait)]
+    pub longest_wait: Option<u64>,
+
     /// Reclaim method in place of the preset's, as name or name(param=value,..)
     #[arg(long, value_name = "METHOD", long_help = methods_help("reclaim", METHODS.reclaim))]
     #[arg(value_parser = |text: &str| Choice::parse("reclaim", METHODS.reclaim, text))]
@@ -133,6 +137,15 @@ pub struct Methods {
     #[arg(long, value_name = "METHOD", long_help = methods_help("measure", METHODS.measure))]
     #[arg(value_parser = |text: &str| Choice::parse("measure", METHODS.measure, text))]
     pub measure: Option<Choice<Box<dyn measure::Measure>>>,
+}
+
+/// Milliseconds, in the range of the dispatch method's parameter.
+fn parse_longest_wait(text: &str) -> Result<u64, String> {
+    let time = parse_duration(text).map_err(|error| error.to_string())?;
+    match time.0 / 1_000_000 {
+        ms @ 1..=3_600_000 => Ok(ms),
+        _ => Err("must lie from 1ms to 3600s".into()),
+    }
 }
 
 /// The notice of a hinted method.

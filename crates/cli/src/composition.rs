@@ -12,6 +12,9 @@ use crate::args::{Composition, Methods};
 use crate::failure::Failure;
 use crate::quantity::{size, typed};
 
+/// The parameter of dispatch methods that bounds a round.
+const LONGEST_WAIT: &str = "longest_wait_ms";
+
 /// The settings of a preset with the user's parts in place of its own.
 ///
 /// # Errors
@@ -26,10 +29,16 @@ pub fn settings(preset: &Preset, wanted: &Composition) -> Result<Settings, Failu
 /// Checks settings in which methods were put in place of the preset's.
 ///
 /// # Errors
-/// A value out of its range, or a split that has nothing to split.
+/// A value out of its range, a split that has nothing to split, or a bound for turns that there are not.
 pub fn check(settings: &Settings, methods: &Methods) -> Result<(), Failure> {
     if methods.split.is_some() {
         settings.check_split(&METHODS).map_err(name_the_flag)?;
+    }
+    if methods.longest_wait.is_some() && settings.dispatch.value(LONGEST_WAIT).is_none() {
+        return Err(Failure::Usage(format!(
+            "--longest-wait: readers have no turns with --dispatch {}",
+            settings.dispatch
+        )));
     }
     settings.check().map_err(name_the_flag)
 }
@@ -58,6 +67,11 @@ pub fn replace(settings: &mut Settings, methods: &Methods) {
     put(&mut settings.depth, &methods.depth);
     put(&mut settings.shape, &methods.shape);
     put(&mut settings.dispatch, &methods.dispatch);
+    if let Some(ms) = methods.longest_wait
+        && let Ok(bounded) = settings.dispatch.clone().with(LONGEST_WAIT, ms)
+    {
+        settings.dispatch = bounded;
+    }
     put(&mut settings.reclaim, &methods.reclaim);
     if methods.split.is_some() {
         settings.split.clone_from(&methods.split);

@@ -79,6 +79,17 @@ impl Access {
         }
     }
 
+    /// The same read, seen from its first block.
+    #[must_use]
+    pub(crate) fn begin(&self) -> Self {
+        Self {
+            block: Block(self.block.0.saturating_sub(self.head)),
+            head: 0,
+            count: self.count.saturating_add(self.head),
+            previous: self.previous,
+        }
+    }
+
     /// Whether the access continues the one before on this open file, or begins the file.
     #[must_use]
     pub fn is_sequential(&self) -> bool {

@@ -28,7 +28,7 @@ use crate::units::Bytes;
 pub static LIST: &[Method<Box<dyn Dispatch>>] = &[continuing::METHOD];
 
 /// Where a device stands.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Head {
     /// Where the last fetch handed to it ends, in bytes from the device's beginning.
     pub position: u64,
@@ -37,6 +37,8 @@ pub struct Head {
     /// How long that run may get while others wait: the answer of [`Dispatch::slice`] at the
     /// switch.
     pub slice: Bytes,
+    /// Bytes the device could transfer during one switch.
+    pub depth: Bytes,
 }
 
 /// A fetch that waits.
@@ -44,7 +46,8 @@ pub struct Head {
 pub struct Waiting {
     /// Where it begins, in bytes from the device's beginning.
     pub position: u64,
-    /// At what amount of the device's work it is due, in bytes: see the [module](self).
+    /// At what amount of the device's work it is due, in bytes: see the [module](self). 0 of one that
+    /// need not wait for its turn: a single read, at random.
     pub due: u64,
 }
 
@@ -81,7 +84,7 @@ pub const SLICE_MAX: u64 = 1024;
 ///     }
 /// }
 ///
-/// let head = Head { position: 0, run: Bytes(0), slice: Bytes(0) };
+/// let head = Head::default();
 /// let waiting = [(0, 90), (4096, 30), (8192, 30)].map(|(position, due)| Waiting { position, due });
 /// assert_eq!(EarliestDue.next(&head, &mut waiting.into_iter()), 1);
 /// ```

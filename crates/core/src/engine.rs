@@ -1,7 +1,7 @@
 //! The engine: inputs in, decisions out, nothing else.
 //!
 //! Drivers call [`Engine::handle`] with one input, then [`Engine::poll`] until [`Output::Idle`].
-//! Stages stand in the order a read passes them. Calls go down, but one: `cancel` tells `hint` whose fetch it was:
+//! Stages stand in the order a read passes them, and calls go down:
 //! ```text
 //! change    files come and change, readers open and close
 //! next      folders are walked: files opened ahead
@@ -16,8 +16,8 @@
 //! fetch     frames for the blocks, requests for the devices
 //! send      dispatch: which request a device gets next
 //! streams   runs of blocks ahead of their readers; victims
-//! turn      the facts by which a device's next request is chosen
 //! pace      how requests of a file come: in time, late, not at all
+//! held      frames of announced pieces
 //! place     layout: which device holds a block, and where on it
 //! ```
 //!
@@ -28,6 +28,7 @@ mod change;
 mod complete;
 mod defer;
 mod fetch;
+mod held;
 mod hint;
 mod hung;
 mod next;
@@ -37,7 +38,6 @@ mod read;
 mod send;
 mod shape;
 mod streams;
-mod turn;
 pub mod view;
 mod window;
 mod work;
@@ -50,25 +50,21 @@ use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use self::pace::Pace;
-use crate::deferred::{Deferred, DeferredRequest};
 use crate::depth::Depth;
-use crate::detect::{Access, Detect};
-use crate::device::Device;
-use crate::dispatch::Dispatch;
+use crate::detect::Access;
 use crate::files_ahead::FilesAhead;
 use crate::fixed_map::FixedMap;
-use crate::layout::LayoutMap;
 use crate::ledger::Ledger;
 use crate::memory::Memory;
 use crate::next_file::Place;
 use crate::plan::Plan;
+use crate::profile::Profile;
 use crate::protocol::{Input, Output, Wants};
-use crate::request::Requests;
+use crate::queues::{Queues, Want, Wanted};
+use crate::readers::Readers;
 use crate::settings::{Settings, SettingsError};
 use crate::shape::Shape;
 use crate::spec::Choice;
-use crate::stream::Streams;
 use crate::table::{Frame, Table};
 use crate::units::{Bytes, DeviceId, Extent, FileId, Nanos, ReadId, ReaderId};
 use work::{Task, Work};
@@ -82,53 +78,40 @@ const REQUEST_BYTES: i64 = 256;
 #[derive(Debug)]
 pub struct Engine {
     settings: Settings,
-    depth: Box<dyn Depth>,
-    shape: Box<dyn Shape>,
-    dispatch: Box<dyn Dispatch>,
-    sees_every_read: bool,
+    methods: WindowMethods,
     memory: Memory,
-    files: FixedMap<FileId, File>,
-    readers: FixedMap<ReaderId, ReaderState>,
-    devices: FixedMap<DeviceId, Device>,
+    readers: Readers,
+    queues: Queues,
     reads: FixedMap<ReadId, Read>,
-    requests: Requests,
     /// Announced blocks of readers, while any are known.
     plan: Option<Box<Plan>>,
     /// Folders, and the files open ahead of the programs that walk them.
     next_file: FilesAhead,
     /// Reads that wait for a frame, first come first served.
     starved: VecDeque<ReadId>,
-    /// Work that stages left behind; empty between two inputs.
+    /// Work that stages left behind, and outputs that were not polled yet.
     work: Work,
-    /// Memory taken away by a limit; paid with frames, as bookkeeping is.
-    withheld: i64,
-    /// Streams with blocks ahead of their reader, over all readers.
-    active_streams: usize,
     ledger: Ledger,
-    out: VecDeque<Output>,
     now: Nanos,
 }
 
+/// The methods that decide windows, but for the detectors: each reader has its own.
 #[derive(Debug)]
-struct File {
-    layout: LayoutMap,
-    bytes: Bytes,
-    blocks: u64,
-    readers: u32,
-    /// How its last request came.
-    pace: Pace,
+struct WindowMethods {
+    depth: Box<dyn Depth>,
+    shape: Box<dyn Shape>,
+    /// Whether detectors want to see hits as well.
+    sees_every_read: bool,
 }
 
-#[derive(Debug)]
-struct ReaderState {
-    file: FileId,
-    detect: Box<dyn Detect>,
-    streams: Streams,
-    /// Opened ahead; no program came for it yet.
-    is_ahead: bool,
-    /// For each member of the file's layout, the amount of the device's work at which the reader
-    /// is due again: its [virtual finish time](crate::dispatch).
-    accounts: Box<[u64]>,
+impl WindowMethods {
+    fn new(settings: &Settings) -> Self {
+        Self {
+            depth: settings.depth.build(),
+            shape: settings.shape.build(),
+            sees_every_read: settings.detect.build().sees_every_read(),
+        }
+    }
 }
 
 /// A demand read under way.
@@ -169,33 +152,21 @@ impl Engine {
     /// Settings out of range.
     pub fn new(settings: Settings) -> Result<Self, SettingsError> {
         settings.check()?;
-        let depth = settings.depth.build();
-        let detect = settings.detect.build();
-        let shape = settings.shape.build();
-        let dispatch = settings.dispatch.build();
         let reclaim = settings.reclaim.build();
         let split = settings.split.as_ref().map(Choice::build);
         let (frames, block_bytes) = (settings.frames(), settings.block_bytes);
         let next_file = settings.next_file.build();
         Ok(Self {
             next_file: FilesAhead::new(next_file, settings.memory.0),
-            depth,
-            shape,
-            dispatch,
-            sees_every_read: detect.sees_every_read(),
+            methods: WindowMethods::new(&settings),
             memory: Memory::new(frames, block_bytes, reclaim, split),
-            files: FixedMap::default(),
-            readers: FixedMap::default(),
-            devices: FixedMap::default(),
+            readers: Readers::default(),
+            queues: Queues::new(&settings),
             reads: FixedMap::default(),
-            requests: Requests::default(),
             plan: None,
             starved: VecDeque::new(),
             work: Work::default(),
-            withheld: 0,
-            active_streams: 0,
             ledger: Ledger::default(),
-            out: VecDeque::new(),
             now: Nanos(0),
             settings,
         })
@@ -217,7 +188,7 @@ impl Engine {
     /// driver hands every read to the engine, hits included.
     #[must_use]
     pub fn sees_every_read(&self) -> bool {
-        self.sees_every_read
+        self.methods.sees_every_read
     }
 
     /// Whether the driver is to hand in a `Release` as soon as it has one, instead of with the next
@@ -237,12 +208,14 @@ impl Engine {
     /// [`Input::Decide`], and asked again some times a second.
     #[must_use]
     pub fn is_held_up(&self, now: Nanos) -> bool {
-        let starve = !self.starved.is_empty();
-        let mut held_up = self
-            .devices
-            .iter()
-            .filter(|(_, device)| device.is_held_up(starve));
-        held_up.any(|(id, device)| device.is_stalled(now) || !self.hung(*id, now).is_empty())
+        self.queues.is_held_up(now, !self.starved.is_empty())
+    }
+
+    /// Whether fetches for a device of this profile wait in the engine, without memory,
+    /// until it has a slot. One for any other takes its frames at once.
+    #[must_use]
+    pub fn waits_in_here(&self, profile: &Profile) -> bool {
+        self.queues.would_hold_back(profile)
     }
 
     /// Whether anything is announced, so that [`Input::Computed`] is worth while.
@@ -278,7 +251,7 @@ impl Engine {
         };
         let accepted = match input {
             Input::Device { device, profile } => {
-                self.device_mut(device).measure.told(&profile);
+                self.queues.told(device, &profile);
                 self.work.devices.push_back(device);
                 Some(())
             }
@@ -313,7 +286,7 @@ impl Engine {
             Input::Decide => {
                 self.write_off_hung();
                 self.carry_out_plan(None);
-                self.work.devices.extend(self.wanted_devices());
+                self.work.devices.extend(self.queues.wanted());
                 Some(())
             }
             Input::Completed { request, outcome } => self.complete(request, outcome),
@@ -353,28 +326,24 @@ impl Engine {
             match task {
                 Task::Read(read) => self.go_on(read),
                 Task::Dispatch(device) => self.dispatch(device),
-                Task::Grant(device, request) => self.grant(device, request),
+                Task::Grant(device, want) => self.grant(device, want),
             }
         }
     }
 
-    /// A device has a slot for a deferred request: its fetch is decided now.
-    fn grant(&mut self, id: DeviceId, deferred: Deferred) {
-        if let Some(device) = self.devices.get_mut(&id) {
-            device.is_granting = false;
-            device.granted_came = Some(deferred.came);
-        }
-        match deferred.request {
-            DeferredRequest::Demand { read, .. } => self.fetch_deferred(read),
-            DeferredRequest::Window {
+    /// A device has a slot for a want without memory: its fetch is decided now.
+    fn grant(&mut self, id: DeviceId, want: Want) {
+        self.queues.decide(id, Some(want));
+        match want.fetch {
+            Wanted::Demand { read, .. } => self.fetch_deferred(read),
+            Wanted::Window {
                 reader,
                 access,
                 end,
             } => self.open_deferred(reader, access, end),
+            Wanted::Request(_) => debug_assert!(false, "a request is sent, not decided again"),
         }
-        if let Some(device) = self.devices.get_mut(&id) {
-            device.granted_came = None;
-        }
+        self.queues.decide(id, None);
         self.work.devices.push_back(id);
     }
 
@@ -402,7 +371,7 @@ impl Engine {
 
     /// The next output of the last input; [`Output::Idle`] once there is none left.
     pub fn poll(&mut self) -> Output {
-        self.out.pop_front().unwrap_or(Output::Idle)
+        self.work.out.pop_front().unwrap_or(Output::Idle)
     }
 
     /// The counters, as of now.
@@ -420,7 +389,7 @@ impl Engine {
     }
 
     fn count_hits(&mut self, reader: ReaderId, blocks: u64) -> Option<()> {
-        self.readers.get(&reader)?;
+        self.readers.reader(reader)?;
         self.ledger.reads = self.ledger.reads.saturating_add(blocks);
         self.ledger.hits = self.ledger.hits.saturating_add(blocks);
         Some(())
@@ -432,13 +401,11 @@ impl Engine {
         if memory < minimum {
             return None;
         }
-        let withheld = self.settings.memory.0.saturating_sub(memory.0) as i64;
-        if withheld > self.withheld {
+        let withheld = self.settings.memory.0.saturating_sub(memory.0);
+        if self.memory.withhold(withheld) {
             // Its share was reckoned from more than there is now.
             self.end_plan();
         }
-        self.memory.charge(withheld - self.withheld);
-        self.withheld = withheld;
         Some(())
     }
 

@@ -12,10 +12,10 @@
 //!
 //! An estimate is state of the engine, moved by inputs alone; so a journal replays with it.
 
-mod convoy;
 mod costs;
 mod epoch;
 pub mod online;
+mod single;
 
 use alloc::boxed::Box;
 

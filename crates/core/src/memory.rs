@@ -22,13 +22,21 @@ use crate::split::Split;
 use crate::table::{Frame, Links, Table, flag};
 use crate::units::{Bytes, Nanos, ReaderId};
 
+/// Bytes charged beyond the table's.
+#[derive(Clone, Copy, Debug)]
+struct Charges {
+    all: u64,
+    /// Those of the reclaim method.
+    reclaim: u64,
+    /// Those taken away by a limit.
+    withheld: u64,
+}
+
 #[derive(Debug)]
 pub(crate) struct Memory {
     pub(crate) table: Arc<Table>,
     links: Links,
     reclaim: Box<dyn Reclaim>,
-    /// Bytes of the method's bookkeeping that are charged.
-    reclaim_bytes: u64,
     free: Queue,
     /// Frames whose block left the table and that still stand in an order of reclaim.
     dropped: Vec<Frame>,
@@ -36,8 +44,7 @@ pub(crate) struct Memory {
     untouched: u32,
     /// Frames set aside for bookkeeping.
     aside: Queue,
-    /// Bookkeeping charged beyond the table's.
-    charged: u64,
+    charges: Charges,
     /// Frames that the plan holds.
     held: Held,
     /// Pins of a frame beyond the first one.
@@ -55,13 +62,16 @@ impl Memory {
         split: Option<Box<dyn Split>>,
     ) -> Self {
         reclaim.begin(frames, split);
-        let reclaim_bytes = reclaim.bytes();
+        let charges = Charges {
+            all: reclaim.bytes(),
+            reclaim: reclaim.bytes(),
+            withheld: 0,
+        };
         Self {
             table: Arc::new(Table::new(frames)),
             links: Links::new(frames),
-            charged: reclaim_bytes,
+            charges,
             reclaim,
-            reclaim_bytes,
             free: Queue::default(),
             dropped: Vec::new(),
             untouched: 0,
@@ -252,7 +262,7 @@ impl Memory {
         };
         let answer = question(&mut *self.reclaim, &mut cache);
         let bytes = self.reclaim.bytes();
-        let before = core::mem::replace(&mut self.reclaim_bytes, bytes);
+        let before = core::mem::replace(&mut self.charges.reclaim, bytes);
         self.charge(bytes as i64 - before as i64);
         answer
     }
@@ -312,13 +322,20 @@ impl Memory {
 
     /// Charges or (negative) returns bookkeeping beyond the table's own.
     pub(crate) fn charge(&mut self, bytes: i64) {
-        self.charged = self.charged.saturating_add_signed(bytes);
+        self.charges.all = self.charges.all.saturating_add_signed(bytes);
+    }
+
+    /// So many bytes are taken away in all, and paid with frames as bookkeeping is. Whether more than before.
+    pub(crate) fn withhold(&mut self, bytes: u64) -> bool {
+        let before = core::mem::replace(&mut self.charges.withheld, bytes);
+        self.charge(bytes as i64 - before as i64);
+        bytes > before
     }
 
     /// Whether another frame must be set aside for the memory charged. The last
     /// [`Table::FRAMES_MIN`] are never taken: below them nothing could be read at all.
     pub(crate) fn owes_frame(&self) -> bool {
-        self.charged > self.paid() && self.frames_usable() > Table::FRAMES_MIN
+        self.charges.all > self.paid() && self.frames_usable() > Table::FRAMES_MIN
     }
 
     fn paid(&self) -> u64 {
@@ -332,7 +349,7 @@ impl Memory {
 
     /// Frees frames set aside for bookkeeping that is gone.
     pub(crate) fn settle(&mut self) {
-        while self.paid().saturating_sub(self.charged) >= u64::from(self.block_bytes) {
+        while self.paid().saturating_sub(self.charges.all) >= u64::from(self.block_bytes) {
             let Some(frame) = self.aside.pop(&mut self.links) else {
                 debug_assert!(false, "frames set aside pay more than there are");
                 return;

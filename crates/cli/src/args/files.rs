@@ -116,7 +116,7 @@ pub struct Profile {
 pub(super) fn in_order(arg: Arg) -> Arg {
     match arg.get_id().as_str() {
         "memory" => arg.help_heading(Resettable::Reset).display_order(0),
-        "profile" | "profile_fixed" | "stripe" => {
+        "profile" | "profile_fixed" | "stripe" | "longest_wait" => {
             arg.help_heading(Resettable::Reset).display_order(1)
         }
         "preset" | "emulate" | "backend" | "journal" => arg.help_heading("Research"),

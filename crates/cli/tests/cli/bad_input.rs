@@ -228,6 +228,9 @@ fn malformed_sizes_times_and_counts() {
         "bench --think 8",
         "bench --readers 0",
         "bench --runs many",
+        "bench --longest-wait 0s",
+        "bench --longest-wait 2h",
+        "bench --longest-wait 1s --preset linux-2.6.24 --file-bytes 1",
     ]);
     assert_data_eq!(
         said,
@@ -248,6 +251,12 @@ $ forerun bench --readers 0
 error: invalid value '0' for '--readers <N>': must be a whole number from 1 to 16384
 $ forerun bench --runs many
 error: invalid value 'many' for '--runs <N>': must be a whole number from 1 to 1000
+$ forerun bench --longest-wait 0s
+error: invalid value '0s' for '--longest-wait <TIME>': must lie from 1ms to 3600s
+$ forerun bench --longest-wait 2h
+error: invalid value '2h' for '--longest-wait <TIME>': "h" is not a unit of duration: write it as in 8ms, 200us or 1.5s
+$ forerun bench --longest-wait 1s --preset linux-2.6.24 --file-bytes 1
+forerun: --longest-wait: readers have no turns with --dispatch fifo
 
 "#]]
     );

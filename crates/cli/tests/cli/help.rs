@@ -63,19 +63,21 @@ Arguments:
   <FILE>...  The files to read, one after the other
 
 Options:
-      --memory <SIZE>      Memory for everything: blocks, buffers in flight and bookkeeping
-                           [default: 256MiB]
-      --offset <SIZE>      Offset of the first byte in each file; past its end is nothing, not an
-                           error [default: 0]
-      --length <SIZE>      Bytes to read of each file at most [default: to its end]
-      --profile <FILE>     Profile of the device to begin with, as `forerun profile` writes it
-      --profile-fixed      Use the profile's figures without measuring
-      --stripe <ARRAY>     The array of the files, if it is not detected or differs:
-                           strip=64KiB,disks=4, with raid10, raid5 or raid6 behind it
-      --read-bytes <SIZE>  Bytes of each request [default: 128KiB]
-      --stats              Print the counters to standard error at the end; blocks of 4 KiB unless
-                           the name says otherwise
-  -h, --help               Print help (see more with '--help')
+      --memory <SIZE>        Memory for everything: blocks, buffers in flight and bookkeeping
+                             [default: 256MiB]
+      --offset <SIZE>        Offset of the first byte in each file; past its end is nothing, not an
+                             error [default: 0]
+      --length <SIZE>        Bytes to read of each file at most [default: to its end]
+      --longest-wait <TIME>  Longest wait for a turn among many readers, 1ms to 1h; longer switches
+                             less [default: 3s]
+      --profile <FILE>       Profile of the device to begin with, as `forerun profile` writes it
+      --profile-fixed        Use the profile's figures without measuring
+      --stripe <ARRAY>       The array of the files, if it is not detected or differs:
+                             strip=64KiB,disks=4, with raid10, raid5 or raid6 behind it
+      --read-bytes <SIZE>    Bytes of each request [default: 128KiB]
+      --stats                Print the counters to standard error at the end; blocks of 4 KiB unless
+                             the name says otherwise
+  -h, --help                 Print help (see more with '--help')
 
 Research:
       --preset <NAME>      Named composition of methods (see `forerun list presets`) [default: once]
@@ -158,15 +160,20 @@ Workload:
       --seed <N>             Seed of the generated content and the random patterns [default: 1]
 
 Engine:
-      --memory <SIZE>      Memory for everything: blocks, buffers in flight and bookkeeping
-                           [default: 256MiB]
-      --detect <METHOD>    Detect method in place of the preset's, as name or name(param=value,..)
-      --depth <METHOD>     Depth method in place of the preset's, as name or name(param=value,..)
-      --shape <METHOD>     Shape method in place of the preset's, as name or name(param=value,..)
-      --dispatch <METHOD>  Dispatch method in place of the preset's, as name or name(param=value,..)
-      --reclaim <METHOD>   Reclaim method in place of the preset's, as name or name(param=value,..)
-      --split <METHOD>     Split method in place of the preset's, as name or name(param=value,..)
-      --measure <METHOD>   Measure method in place of the preset's, as name or name(param=value,..)
+      --memory <SIZE>        Memory for everything: blocks, buffers in flight and bookkeeping
+                             [default: 256MiB]
+      --detect <METHOD>      Detect method in place of the preset's, as name or name(param=value,..)
+      --depth <METHOD>       Depth method in place of the preset's, as name or name(param=value,..)
+      --shape <METHOD>       Shape method in place of the preset's, as name or name(param=value,..)
+      --dispatch <METHOD>    Dispatch method in place of the preset's, as name or
+                             name(param=value,..)
+      --longest-wait <TIME>  Longest wait for a turn among many readers, 1ms to 1h; longer switches
+                             less [default: 3s]
+      --reclaim <METHOD>     Reclaim method in place of the preset's, as name or
+                             name(param=value,..)
+      --split <METHOD>       Split method in place of the preset's, as name or name(param=value,..)
+      --measure <METHOD>     Measure method in place of the preset's, as name or
+                             name(param=value,..)
 
 Storage:
       --profile <FILE>  Profile of the device to begin with, as `forerun profile` writes it

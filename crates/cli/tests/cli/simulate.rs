@@ -160,6 +160,22 @@ fn the_engines_methods_can_be_put_in_place_of_a_presets() {
     assert!(run("--dispatch fifo --reclaim exclusive")[0] > 0);
 }
 
+#[test]
+fn a_longer_wait_lets_many_readers_switch_less() {
+    let elapsed = |option: &str| {
+        let arguments = format!(
+            "--workload many-readers(file_bytes=8000000,readers=64) --preset forerun --cache-blocks 65536 \
+             --device switching(cost_ns=8000000,rate_bytes_per_second=80000000) {option}"
+        );
+        rows(&arguments).remove(0)["elapsed_ns"].as_u64().unwrap()
+    };
+    let [short, preset, long] =
+        ["--longest-wait 1s", "", "--longest-wait 16s"].map(|option| elapsed(option));
+    assert!(long < preset && preset < short, "{long} {preset} {short}");
+    let same = "--dispatch continuing(longest_wait_ms=1000)";
+    assert_eq!(elapsed(same), short);
+}
+
 /// With disks coming free one by one aggressive decides more often, and so with less to choose.
 #[test]
 fn when_a_free_disk_is_noticed_is_an_option_and_in_the_row() {

@@ -78,9 +78,8 @@ fn compete(method: &dyn Dispatch, rules: Rules<'_>) -> Result<Vec<usize>, Broken
     let patience = ROUNDS * (count + 1) * turn;
     let (mut work, mut choices) = (0u64, Vec::new());
     let mut head = Head {
-        position: 0,
-        run: Bytes(0),
-        slice: Bytes(0),
+        depth,
+        ..Head::default()
     };
     while work < 3 * patience {
         let mut waiting = streams.iter().map(|stream| stream.waiting);

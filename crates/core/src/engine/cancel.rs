@@ -16,12 +16,12 @@ impl Engine {
     /// The blocks of a fetch are wanted no more.
     pub(super) fn orphan(&mut self, id: RequestId) -> Vec<ReadId> {
         let Some(request) = known(
-            self.requests.get_mut(id),
+            self.queues.request_mut(id),
             "a fetch is cancelled while it runs",
         ) else {
             return Vec::new();
         };
-        let (extent, is_sent, device) = (request.extent, request.sent.is_some(), request.device);
+        let (extent, is_sent) = (request.extent, request.sent.is_some());
         let waiting = core::mem::take(&mut request.waiters);
         let mut frames = Vec::with_capacity(extent.count as usize);
         for block in extent.blocks() {
@@ -37,16 +37,12 @@ impl Engine {
             frames.push(found.frame);
         }
         if is_sent {
-            if let Some(request) = self.requests.get_mut(id) {
+            if let Some(request) = self.queues.request_mut(id) {
                 request.orphans = frames.into_boxed_slice();
             }
             return waiting;
         }
-        if let Some(device) = self.devices.get_mut(&device) {
-            device.queue.retain(|queued| *queued != id);
-            device.planned.retain(|queued| *queued != id);
-        }
-        self.requests.remove(id);
+        self.queues.call_off(id);
         self.memory.charge(-REQUEST_BYTES);
         for frame in frames {
             self.memory.give_back(frame);

@@ -6,24 +6,28 @@
 
 use alloc::vec::Vec;
 
-use super::pace::Pace;
-use super::place::{FILE, blocks_in};
-use super::{Engine, File, READ_BYTES, ReaderState};
+use super::place::blocks_in;
+use super::{Engine, READ_BYTES};
 use crate::known;
 use crate::layout::{LayoutMap, MappedExtent, Placement};
+use crate::readers::File;
 use crate::reclaim::Event;
-use crate::stream::{STREAMS_MAX, Streams};
+use crate::stream::STREAMS_MAX;
 use crate::table::{Frame, flag};
 use crate::units::{Block, Bytes, Extent, FileId, ReadId, ReaderId, RequestId};
 
-/// Memory charged for an open file: its entry, its detector, and room in the maps. The streams come
-/// on top as they appear; half the limit is charged ahead because vectors grow by doubling.
-const READER_BYTES: i64 = 512;
+/// Memory charged for an open file: its entry, its detector, its account at a device, and room in the maps. The
+/// streams come on top as they appear; half the limit is charged ahead because vectors grow by doubling.
+const READER_BYTES: i64 = 520;
 const _: () = assert!(STREAMS_MAX <= 64, "READER_BYTES is reckoned for 64 streams");
 
-/// Memory charged for an open file of so many members: an account for each beside the rest.
+/// An account at a device: two numbers and a byte in a table that is at least 7/16 full.
+const ACCOUNT_BYTES: usize = 40;
+
+/// Memory charged for an open file of so many members: an account at each, the first of which is in the rest.
 pub(super) fn reader_bytes(members: usize) -> i64 {
-    READER_BYTES.saturating_add(i64::try_from(members.saturating_mul(8)).unwrap_or(i64::MAX))
+    let accounts = i64::try_from(members.saturating_sub(1).saturating_mul(ACCOUNT_BYTES));
+    READER_BYTES.saturating_add(accounts.unwrap_or(i64::MAX))
 }
 
 /// Memory charged for a file beyond its entry: its extents.
@@ -38,56 +42,31 @@ impl Engine {
         placement: &Placement,
         bytes: Bytes,
     ) -> Option<()> {
-        if id.0 >= FileId::LIMIT || self.files.contains_key(&id) {
+        if id.0 >= FileId::LIMIT || self.readers.file(id).is_some() {
             return None;
         }
         let layout = LayoutMap::new(placement, self.settings.block_bytes)?;
         for device in layout.devices() {
-            self.device_mut(device);
+            self.queues.know(device);
         }
         let blocks = blocks_in(bytes, self.settings.block_bytes);
         self.memory.charge(extents_bytes(&layout));
-        self.files.insert(
-            id,
-            File {
-                layout,
-                bytes,
-                blocks,
-                readers: 0,
-                pace: Pace::Even,
-            },
-        );
-        Some(())
+        self.readers.add_file(id, File::new(layout, bytes, blocks))
     }
 
     pub(super) fn open(&mut self, reader: ReaderId, file: FileId) -> Option<()> {
-        if self.readers.contains_key(&reader) {
-            return None;
-        }
         let detect = self.settings.detect.build();
-        let state = self.files.get_mut(&file)?;
-        state.readers += 1;
-        let accounts = alloc::vec![0; state.layout.devices().len()].into_boxed_slice();
-        let bytes = reader_bytes(accounts.len());
-        self.readers.insert(
-            reader,
-            ReaderState {
-                file,
-                detect,
-                streams: Streams::default(),
-                is_ahead: false,
-                accounts,
-            },
-        );
+        let file = self.readers.open(reader, file, detect)?;
+        let bytes = reader_bytes(file.layout.devices().len());
         self.memory.charge(bytes);
         Some(())
     }
 
     pub(super) fn invalidate(&mut self, file: FileId, bytes: Bytes) -> Option<()> {
         let blocks = blocks_in(bytes, self.settings.block_bytes);
-        self.files.get(&file)?;
+        self.readers.file(file)?;
         let waiting = self.drop_blocks(file);
-        let state = self.files.get_mut(&file)?;
+        let state = self.readers.file_mut(file)?;
         state.bytes = bytes;
         state.blocks = blocks;
         self.drop_hints(file);
@@ -97,30 +76,30 @@ impl Engine {
     }
 
     pub(super) fn close(&mut self, id: ReaderId) -> Option<()> {
-        self.readers.get(&id)?;
+        self.readers.reader(id)?;
         self.abandon_reads(id);
         self.abandon_streams(id);
         self.change_streams(id, |streams| streams.clear());
         self.memory.tell(Event::Closed(id));
         self.close_ahead(id);
         self.close_hints(id);
-        self.drop_deferred(id);
-        let reader = self.readers.remove(&id)?;
-        self.memory.charge(-reader_bytes(reader.accounts.len()));
-        let file = known(self.files.get_mut(&reader.file), FILE)?;
-        file.readers -= 1;
-        if file.readers == 0 {
-            self.drop_hints(reader.file);
+        self.drop_wants(id);
+        let (file, closed) = self.readers.close(id)?;
+        let bytes = reader_bytes(closed.layout.devices().len());
+        let is_last = !closed.is_open();
+        self.memory.charge(-bytes);
+        if is_last {
+            self.drop_hints(file);
         }
         Some(())
     }
 
     pub(super) fn forget(&mut self, file: FileId) -> Option<()> {
-        if self.files.get(&file)?.readers > 0 {
+        if self.readers.file(file)?.is_open() {
             return None;
         }
         self.drop_blocks(file);
-        let file = self.files.remove(&file)?;
+        let file = self.readers.forget(file)?;
         self.memory.charge(-extents_bytes(&file.layout));
         Some(())
     }
@@ -129,7 +108,7 @@ impl Engine {
     fn drop_blocks(&mut self, file: FileId) -> Vec<ReadId> {
         let mut waiting = Vec::new();
         for id in self
-            .requests
+            .queues
             .which(|r| r.extent.file == file && r.orphans.is_empty())
         {
             waiting.append(&mut self.orphan(id));
@@ -145,7 +124,7 @@ impl Engine {
     /// The frames with blocks of a file: whichever is less to look at, its blocks or all frames.
     fn resident(&self, file: FileId) -> Vec<Frame> {
         let table = &self.memory.table;
-        let blocks = self.files.get(&file).map_or(0, |state| state.blocks);
+        let blocks = self.readers.file(file).map_or(0, |state| state.blocks);
         if blocks <= u64::from(table.frames()) {
             let blocks = (0..).take(blocks as usize).map(Block);
             let found = blocks.filter_map(|block| table.find(file, block));
@@ -159,17 +138,11 @@ impl Engine {
 
     /// Patterns of a file's readers do not hold for its new content.
     fn forget_patterns(&mut self, file: FileId) {
-        let readers: Vec<ReaderId> = self
-            .readers
-            .iter()
-            .filter(|(_, r)| r.file == file)
-            .map(|(id, _)| *id)
-            .collect();
-        for id in readers {
+        for id in self.readers.of(file) {
             self.change_streams(id, |streams| streams.clear());
             self.memory.tell(Event::Changed(id));
             let fresh = self.settings.detect.build();
-            if let Some(reader) = self.readers.get_mut(&id) {
+            if let Some(reader) = self.readers.reader_mut(id) {
                 reader.detect = fresh;
             }
         }
@@ -178,11 +151,11 @@ impl Engine {
     /// Blocks fetched ahead for a reader and never read are the first victims (Li and Shen
     /// 2005, section 3.2: pages whose owner has closed the file).
     fn abandon_streams(&mut self, id: ReaderId) {
-        let Some(reader) = self.readers.get(&id) else {
+        let Some(reader) = self.readers.reader(id) else {
             return;
         };
         let file = reader.file;
-        for (first, count) in reader.streams.ahead() {
+        for (first, count) in reader.streams().ahead() {
             for block in (Extent { file, first, count }).blocks() {
                 if let Some(found) = self.memory.table.find(file, block)
                     && found.flags & (flag::UNREAD | flag::FILLING) == flag::UNREAD
@@ -207,7 +180,7 @@ impl Engine {
             let awaited = self.memory.table.find(read.file, read.access.block);
             if let Some(found) = awaited.filter(|found| found.flags & flag::FILLING != 0) {
                 let request = RequestId(self.memory.request_of(found.frame));
-                if let Some(request) = self.requests.get_mut(request) {
+                if let Some(request) = self.queues.request_mut(request) {
                     request.waiters.retain(|waiter| waiter != id);
                 }
             }

@@ -7,11 +7,10 @@
 //! alone; only if that fails is the error the reader's. Failed prefetches are counted and
 //! otherwise forgotten. A cancelled fetch is no failure: its waiting reads are tried again.
 
-use super::send::DEVICE;
 use super::{Engine, REQUEST_BYTES};
 use crate::known;
 use crate::protocol::{FetchOutcome, Served};
-use crate::request::Request;
+use crate::queues::{DEVICE, Request};
 use crate::table::flag;
 use crate::units::{Block, Extent, FileId, ReadId, ReaderId, RequestId};
 
@@ -20,14 +19,12 @@ pub(super) const IN_FLIGHT: &str = "a block in flight is in the table";
 
 impl Engine {
     pub(super) fn complete(&mut self, id: RequestId, outcome: FetchOutcome) -> Option<()> {
-        let sent = self.requests.get_mut(id)?.sent.take()?;
-        let request = self.requests.remove(id)?;
+        let now = self.now;
+        let device = self.queues.request(id)?.device;
+        let before = known(self.queues.device(device), DEVICE)?.ended();
+        let (request, is_late) = self.queues.end(id, now, outcome == FetchOutcome::Done)?;
         let planned = self.disown(id);
         self.memory.charge(-REQUEST_BYTES);
-        let now = self.now;
-        let device = known(self.devices.get_mut(&request.device), DEVICE)?;
-        let before = device.ended;
-        let is_late = device.end(now, &sent, outcome == FetchOutcome::Done);
         match outcome {
             FetchOutcome::Failed { .. } | FetchOutcome::Cancelled { blocks: 0 } => {}
             _ => self.came(request.extent.file, is_late),

@@ -1,4 +1,4 @@
-//! Deferred requests: a request that its device has no slot for is queued without memory.
+//! Wants without memory: a fetch that its device has no slot for.
 //!
 //! Called where a block is missing and where a lookahead mark is met, if the fetch would only be
 //! queued. The window is sized, and takes its frames, when the slot comes free
@@ -9,101 +9,119 @@
 //! the number of readers.
 //!
 //! Example: 64 readers on a device that works on one request at a time. Two requests are in flight,
-//! 62 readers are deferred as 62 entries and hold no frame.
+//! 62 readers have a want in its queue and hold no frame.
 //!
-//! Reads that the plan announced are not deferred: their fetches were decided long before.
+//! Reads that the plan announced do not wait so: their fetches were decided long before.
 
 use super::Engine;
 use super::place::FILE;
-use super::send::DEVICE;
-use crate::deferred::{Deferred, DeferredRequest};
-use crate::device::Device;
 use crate::known;
-use crate::units::{Block, Bytes, DeviceId, Extent, FileId, ReaderId};
+use crate::queues::{Class, DEVICE, Device, Want, Wanted};
+use crate::units::{Block, Bytes, DeviceId, Extent, FileId, ReadId, ReaderId};
 
 /// Blocks of a window to come that may be there already, through the plan; as many as one read has.
 const PASSED_MAX: usize = Engine::READ_MAX as usize;
 
 impl Engine {
-    /// Queues a request at a device, which may have a slot for it at once.
-    pub(super) fn defer(&mut self, id: DeviceId, request: DeferredRequest) {
-        let Some(came) = known(self.devices.get(&id), DEVICE).map(Device::work) else {
+    /// Queues a fetch at a device, which may have a slot for it at once.
+    pub(super) fn defer(&mut self, id: DeviceId, fetch: Wanted) {
+        let Some(came) = known(self.queues.device(id), DEVICE).map(Device::work) else {
             return;
         };
         // With nothing to fetch any more it goes first, to be gone.
-        let nothing = Deferred {
-            request,
+        let nothing = Want {
+            fetch,
+            class: Class::Program,
+            owner: None,
             came: 0,
-            reader: ReaderId(u32::MAX),
-            member: 0,
             position: u64::MAX,
             bytes: Bytes(0),
         };
-        let deferred = self.deferred(request, came).unwrap_or(nothing);
-        if let Some(device) = self.devices.get_mut(&id) {
-            device.deferred.push(deferred);
-        }
+        let want = self.want(fetch, came).unwrap_or(nothing);
+        self.queues.push(id, want);
         self.dispatch(id);
     }
 
-    fn deferred(&self, request: DeferredRequest, came: u64) -> Option<Deferred> {
-        let (reader, file, first, count) = self.begins(&request)?;
+    fn want(&self, fetch: Wanted, came: u64) -> Option<Want> {
+        let (reader, file, first, count) = self.begins(&fetch)?;
         let place = self.soonest(file, first)?;
         let count = count.min(self.run_of(&place));
-        Some(Deferred {
-            request,
+        let is_single = match &fetch {
+            Wanted::Demand { read, .. } => self.is_single(*read),
+            _ => false,
+        };
+        Some(Want {
+            fetch,
+            class: if is_single {
+                Class::Single
+            } else {
+                Class::Program
+            },
+            owner: Some(reader),
             came,
-            reader,
-            member: u32::try_from(place.member).unwrap_or(u32::MAX),
             position: place.position.0,
             bytes: self.bytes_of(Extent { file, first, count }),
         })
     }
 
-    /// Where the fetch of a request begins, and how many blocks it has at least; of a window, its
+    /// Whether a read goes on neither in a stream nor where its reader read last: it is at random, a switch and
+    /// nothing else.
+    fn is_single(&self, id: ReadId) -> bool {
+        let read = self.reads.get(&id);
+        let reader = read.and_then(|read| self.readers.reader(read.reader));
+        let (Some(read), Some(reader)) = (read, reader) else {
+            return false;
+        };
+        let stream = reader.streams().at(read.access.block);
+        let is_in_stream = stream.is_some_and(|stream| stream.consumed() > 0);
+        !is_in_stream && !read.access.begin().is_sequential()
+    }
+
+    /// Where a fetch begins, and how many blocks it has at least; of a window, its
     /// first block that is missing. None if there is nothing to fetch any more.
-    fn begins(&self, request: &DeferredRequest) -> Option<(ReaderId, FileId, Block, u32)> {
-        match request {
-            DeferredRequest::Demand { read, file, block } => {
+    fn begins(&self, fetch: &Wanted) -> Option<(ReaderId, FileId, Block, u32)> {
+        match fetch {
+            Wanted::Demand { read, file, block } => {
                 let read = self.reads.get(read)?;
                 Some((read.reader, *file, *block, read.access.count))
             }
-            DeferredRequest::Window { reader, end, .. } => {
-                let file = self.readers.get(reader)?.file;
+            Wanted::Window { reader, end, .. } => {
+                let file = self.readers.reader(*reader)?.file;
                 let is_missing = |at: &u32| self.memory.table.find(file, Block(*at)).is_none();
                 let first = (end.0..).take(PASSED_MAX).find(is_missing)?;
                 Some((*reader, file, Block(first), 1))
             }
+            Wanted::Request(_) => None,
         }
     }
 
-    /// Deferred reads with a block in flight by now wait for that fetch instead.
+    /// Reads without memory that have a block in flight by now wait for that fetch instead.
     pub(super) fn rejoin(&mut self, extent: Extent) {
-        let Some(file) = known(self.files.get(&extent.file), FILE) else {
+        let Some(file) = known(self.readers.file(extent.file), FILE) else {
             return;
         };
         let table = &self.memory.table;
         let is_coming = |block: Block| table.find(extent.file, block).is_some();
         for id in file.layout.devices() {
-            if let Some(device) = self.devices.get_mut(&id) {
-                let reads = device.deferred.take_demands(extent, is_coming);
-                self.work.reads.extend(reads);
-            }
+            let reads = self.queues.take_demands(id, extent, is_coming);
+            self.work.reads.extend(reads);
         }
     }
 
-    /// A reader closes, and its reads are gone: so are its requests.
-    pub(super) fn drop_deferred(&mut self, id: ReaderId) {
-        let file = self.readers.get(&id).and_then(|r| self.files.get(&r.file));
+    /// A reader closes, and its reads are gone: so are its wants.
+    pub(super) fn drop_wants(&mut self, id: ReaderId) {
+        let file = self
+            .readers
+            .reader(id)
+            .and_then(|r| self.readers.file(r.file));
         let reads = &self.reads;
-        let stays = |request: &DeferredRequest| match request {
-            DeferredRequest::Demand { read, .. } => reads.contains_key(read),
-            DeferredRequest::Window { reader, .. } => *reader != id,
+        let stays = |fetch: &Wanted| match fetch {
+            Wanted::Demand { read, .. } => reads.contains_key(read),
+            Wanted::Window { reader, .. } => *reader != id,
+            Wanted::Request(_) => true,
         };
         for device in file.iter().flat_map(|file| file.layout.devices()) {
-            if let Some(Device { deferred, .. }) = self.devices.get_mut(&device) {
-                deferred.retain(stays);
-            }
+            self.queues.forget(device, id, stays);
         }
     }
 }

@@ -9,11 +9,10 @@
 use super::place::{FILE, Side};
 use super::{Engine, REQUEST_BYTES};
 use crate::detect::Window;
-use crate::device::Device;
 use crate::known;
 use crate::layout::PlaceOnDevice;
 use crate::protocol::Output;
-use crate::request::Request;
+use crate::queues::{Class, Device, Request, Want, Wanted};
 use crate::table::{Frame, flag};
 use crate::units::{Block, DeviceId, Extent, FileId, ReaderId, RequestId};
 
@@ -41,14 +40,14 @@ impl Engine {
         demand: Option<Extent>,
         window: Option<Window>,
     ) -> Option<Block> {
-        let file = known(self.files.get(&extent.file), FILE)?;
+        let file = known(self.readers.file(extent.file), FILE)?;
         let left = file.blocks.saturating_sub(u64::from(extent.first.0));
         let count = extent.count.min(u32::try_from(left).unwrap_or(u32::MAX));
         let mark = window.and_then(|w| w.mark());
         let side = self.side(Extent { count, ..extent });
         let mut open: Option<Open> = None;
         let mut cut = None;
-        let mut left = self.fetch_max_of(extent.file);
+        let mut left = self.fetch_max(extent.file);
         for block in (Extent { count, ..extent }).blocks() {
             if self.memory.table.find(extent.file, block).is_some() {
                 self.close_request(open.take().map(|open| open.id));
@@ -100,21 +99,11 @@ impl Engine {
         let id = self.open_request(place, side.file(), block, Some(owner));
         let longest = self.longest(place.device, window);
         let run = self.run_of(&place);
-        if let Some(request) = self.requests.get_mut(id) {
+        if let Some(request) = self.queues.request_mut(id) {
             request.is_cut = run < longest;
         }
         let room = longest.min(run).max(1);
         Some(Open { id, room })
-    }
-
-    /// Whatever was queued at the devices of a file goes out, as far as they have room.
-    pub(super) fn dispatch_file(&mut self, file: FileId) {
-        for member in 0.. {
-            let Some(device) = self.devices_of(file).nth(member) else {
-                return;
-            };
-            self.dispatch(device);
-        }
     }
 
     /// A request that begins at this block and has none yet.
@@ -128,16 +117,16 @@ impl Engine {
         let count = 0;
         let extent = Extent { file, first, count };
         let (waiters, orphans) = Default::default();
-        let came = self.devices.get(&place.device).map_or(0, Device::came);
+        let came = self.queues.device(place.device).map_or(0, Device::came);
         let (demand, sent) = (false, None);
-        self.requests.add(Request {
+        self.queues.add(Request {
             device: place.device,
-            member: place.member,
             position: place.position.0,
             extent,
             owner,
             came,
             is_cut: false,
+            ticket: u64::MAX,
             demand,
             sent,
             waiters,
@@ -154,7 +143,7 @@ impl Engine {
         asked: bool,
         marked: bool,
     ) {
-        let Some(request) = known(self.requests.get_mut(id), "an open request exists") else {
+        let Some(request) = known(self.queues.request_mut(id), "an open request exists") else {
             return;
         };
         request.extent.count += 1;
@@ -188,32 +177,49 @@ impl Engine {
     pub(super) fn close_request(&mut self, id: Option<RequestId>) {
         let Some(id) = id else { return };
         self.memory.charge(REQUEST_BYTES);
-        let is_planned = self.is_planned(id);
-        if let Some(request) = self.requests.get(id) {
-            let owner = request.owner.and_then(|owner| self.readers.get(&owner));
-            let is_late = is_planned || owner.is_some_and(|owner| owner.is_ahead);
-            let (device, is_late) = (request.device, is_late && !request.demand);
-            let device = self.device_mut(device);
-            if is_late {
-                device.planned.push_back(id);
-            } else {
-                device.queue.push_back(id);
-            }
+        let Some(request) = self.queues.request(id) else {
+            return;
+        };
+        let want = Want {
+            fetch: Wanted::Request(id),
+            class: self.class(id, request),
+            owner: request.owner,
+            came: request.came,
+            position: request.position,
+            bytes: self.bytes_of(request.extent),
+        };
+        self.queues.push(request.device, want);
+    }
+
+    fn class(&self, id: RequestId, request: &Request) -> Class {
+        let owner = request.owner.and_then(|owner| self.readers.reader(owner));
+        if request.demand {
+            let device = self.queues.device(request.device);
+            device.map_or(Class::Program, Device::class)
+        } else if self.is_planned(id) {
+            Class::Planned
+        } else if owner.is_some_and(|owner| owner.is_ahead()) {
+            Class::Ahead { is_awaited: false }
+        } else {
+            Class::Program
         }
     }
 
     /// Most blocks of one request of a window of so many: half of them, so that one part is read while
     /// the other comes.
     fn longest(&self, device: DeviceId, window: u32) -> u32 {
-        let device = self.devices.get(&device);
+        let device = self.queues.device(device);
         let bytes = device.map_or(u64::MAX, Device::longest);
         let blocks = (bytes / u64::from(self.settings.block_bytes)).max(1);
         let longest = self
-            .request_max()
+            .queues
+            .request_max(self.memory.frames_usable())
             .min(u32::try_from(blocks).unwrap_or(u32::MAX));
         match device {
             Some(device)
-                if self.holds_back(device) && !device.is_crowded() && device.bytes_hung() == 0 =>
+                if self.queues.holds_back(device)
+                    && !device.is_crowded()
+                    && device.bytes_hung() == 0 =>
             {
                 longest.min(window.div_ceil(2).max(PIECE_MIN))
             }
@@ -269,14 +275,14 @@ impl Engine {
 
     /// One `Evict` for a run of blocks given up together.
     fn tell_evicted(&mut self, file: FileId, block: Block) {
-        if let Some(Output::Evict(run)) = self.out.back_mut()
+        if let Some(Output::Evict(run)) = self.work.out.back_mut()
             && run.file == file
             && run.end() == u64::from(block.0)
         {
             run.count += 1;
             return;
         }
-        self.out.push_back(Output::Evict(Extent {
+        self.work.out.push_back(Output::Evict(Extent {
             file,
             first: block,
             count: 1,

@@ -71,7 +71,7 @@ impl Engine {
 
     /// How long a reader computed.
     pub(super) fn computed(&mut self, reader: ReaderId, time: Nanos) -> Option<()> {
-        self.readers.get(&reader)?;
+        self.readers.reader(reader)?;
         if let Some(plan) = &mut self.plan {
             plan.set_computed(time);
         }
@@ -102,8 +102,8 @@ impl Engine {
         count: u32,
         more: bool,
     ) -> Option<()> {
-        let file = self.readers.get(&reader)?.file;
-        let state = self.files.get(&file)?;
+        let file = self.readers.reader(reader)?.file;
+        let state = self.readers.file(file)?;
         let left = state.blocks.checked_sub(u64::from(first.0))?;
         let exist = u32::try_from(left).unwrap_or(u32::MAX).min(count);
         if self.settings.hinted.is_none() {
@@ -214,7 +214,7 @@ impl Engine {
     fn plan_devices(&self) -> Vec<DeviceId> {
         let mut devices: Vec<DeviceId> = Vec::new();
         if self.settings.hinting.exact {
-            let open = self.files.values().filter(|file| file.readers > 0);
+            let open = self.readers.open_files();
             devices.extend(open.flat_map(|file| file.layout.devices()));
             devices.sort_unstable();
             devices.dedup();
@@ -254,7 +254,7 @@ impl Engine {
         self.ledger.hints_open -= open;
         let mut called_off = plan.requests_of_gone();
         called_off.retain(|id| {
-            let request = self.requests.get(*id);
+            let request = self.queues.request(*id);
             request.is_some_and(|r| r.sent.is_none() && r.waiters.is_empty())
         });
         let is_empty = plan.is_empty();

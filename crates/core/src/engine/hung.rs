@@ -1,11 +1,11 @@
 //! Requests that hang: a server is gone for some objects, slow for some, and answers for others.
 //!
 //! A request *hangs* that takes far longer than it and those before it should. It is *written off*: it counts no
-//! more against the limit of its [device](crate::device), and three others are tried for it. While others wait it
+//! more against the limit of its [device](crate::queues), and three others are tried for it. While others wait it
 //! is also called back: its frames go to them, unless its source cannot give it up. Blocks that had arrived are kept.
 //!
 //! Control law of memory, since those that follow may hang, too: half the frames that do not hang may be in flight,
-//! a fetch takes a small [part](super::turn) of them, and none begins before the one before has gone out whole.
+//! a fetch takes a small [part](crate::queues) of them, and none begins before the one before has gone out whole.
 //!
 //! Control law of a file: while it hangs its reads ask for one block each, beside the limit, and so hold little.
 //! While its requests only come late, several times as long as they should take, they are as long as any, and
@@ -15,40 +15,21 @@
 //! are written off and called back; the windows queued behind them give their frames back. The other 32 are tried
 //! within the next second, with 128 KiB each, then the forty-first is read.
 
-use alloc::vec::Vec;
-
 use super::Engine;
-use super::pace::Pace;
 use crate::protocol::Output;
-use crate::request::Request;
-use crate::units::{DeviceId, Extent, Nanos, RequestId};
+use crate::readers::Pace;
+use crate::units::{DeviceId, Extent, RequestId};
 
 /// Requests wait behind those that hang as long as this part of the frames can be had.
 const ROOM_PART: u32 = 4;
 
 impl Engine {
-    /// Requests of a device that hang by now and are not marked yet.
-    pub(super) fn hung(&self, id: DeviceId, now: Nanos) -> Vec<RequestId> {
-        let Some(device) = self.devices.get(&id) else {
-            return Vec::new();
-        };
-        let hangs = |request: &Request| {
-            let sent = request.sent.as_ref().filter(|_| request.device == id);
-            sent.is_some_and(|sent| !sent.hangs && device.hangs(sent, now))
-        };
-        self.requests.which(hangs)
-    }
-
     /// Time has passed: requests that hang no longer count against the limit of their device.
     pub(super) fn write_off_hung(&mut self) {
         let (now, starve) = (self.now, !self.starved.is_empty());
-        let due = self
-            .devices
-            .iter_mut()
-            .filter_map(|(id, device)| device.looks(now, starve).then_some(*id));
-        for id in due.collect::<Vec<_>>() {
-            for request in self.hung(id, now) {
-                self.write_off(request);
+        for id in self.queues.looked_at(now, starve) {
+            for request in self.queues.hung(id, now) {
+                self.queues.write_off(request);
                 self.call_back(request);
             }
             self.make_room_beside_hung(id);
@@ -58,7 +39,7 @@ impl Engine {
     /// A request hangs: the driver gives it up where it holds more than the block that is needed to see whether
     /// its file answers again.
     fn call_back(&mut self, request: RequestId) {
-        let Some(hung) = self.requests.get_mut(request) else {
+        let Some(hung) = self.queues.request_mut(request) else {
             return;
         };
         if let Some(sent) = &mut hung.sent {
@@ -67,7 +48,7 @@ impl Engine {
         let Extent { file, count, .. } = hung.extent;
         self.set_pace(file, Pace::Hangs);
         if count > 1 {
-            self.out.push_back(Output::Cancel { request });
+            self.work.out.push_back(Output::Cancel { request });
         }
     }
 
@@ -75,12 +56,10 @@ impl Engine {
     /// they may be for objects that hang, too, and others wait for memory. Their reads ask again.
     fn make_room_beside_hung(&mut self, id: DeviceId) {
         let enough = self.memory.frames_usable() / ROOM_PART;
-        let short = self.hung_frames() > 0 && self.memory.obtainable() < enough;
-        let Some(device) = self.devices.get(&id).filter(|_| short) else {
+        if self.queues.hung_frames() == 0 || self.memory.obtainable() >= enough {
             return;
-        };
-        let queued: Vec<RequestId> = device.queue.iter().copied().collect();
-        for request in queued {
+        }
+        for request in self.queues.decided_at(id) {
             let reads = self.orphan(request);
             self.work.reads.extend(reads);
         }

@@ -18,7 +18,6 @@ use alloc::sync::Arc;
 use super::Engine;
 use crate::detect::Window;
 use crate::files_ahead::{Answered, Budget};
-use crate::known;
 use crate::next_file::{Entry, Place};
 use crate::units::{Block, FolderId, ReaderId};
 
@@ -28,24 +27,24 @@ impl Engine {
             return None;
         }
         if self.next_file.is_on() {
-            self.next_file.list(folder, entries, &mut self.out);
+            self.next_file.list(folder, entries, &mut self.work.out);
             self.charge_next_file();
         }
         Some(())
     }
 
     pub(super) fn forget_folder(&mut self, folder: FolderId) -> Option<()> {
-        self.next_file.forget(folder, &mut self.out);
+        self.next_file.forget(folder, &mut self.work.out);
         self.charge_next_file();
         Some(())
     }
 
     pub(super) fn enter(&mut self, place: Place, reader: ReaderId, opener: u64) -> Option<()> {
-        self.readers.get(&reader)?;
+        self.readers.reader(reader)?;
         let budget = self.budget_ahead();
-        let out = &mut self.out;
+        let out = &mut self.work.out;
         self.next_file.enter(place, reader, opener, &budget, out)?;
-        self.claim(reader);
+        self.readers.set_ahead(reader, false);
         self.charge_next_file();
         Some(())
     }
@@ -53,16 +52,16 @@ impl Engine {
     /// A reader read something, or closed.
     pub(super) fn begun(&mut self, reader: ReaderId) {
         let budget = self.budget_ahead();
-        self.next_file.begun(reader, &budget, &mut self.out);
+        self.next_file.begun(reader, &budget, &mut self.work.out);
         self.charge_next_file();
     }
 
     /// The driver opened a file ahead, or could not.
     pub(super) fn answer_ahead(&mut self, place: Place, reader: Option<ReaderId>) -> Option<()> {
         if let Some(reader) = reader {
-            self.readers.get(&reader)?;
+            self.readers.reader(reader)?;
         }
-        let answered = self.next_file.answer(place, reader, &mut self.out)?;
+        let answered = self.next_file.answer(place, reader, &mut self.work.out)?;
         if let (Some(reader), Answered::Fetch(blocks)) = (reader, answered) {
             self.fetch_file(reader, blocks);
         }
@@ -78,29 +77,14 @@ impl Engine {
 
     /// The beginning of a file is a window of the reader that was opened ahead.
     fn fetch_file(&mut self, id: ReaderId, most: u64) {
-        let Some(reader) = self.readers.get_mut(&id) else {
-            return;
-        };
-        let active = reader.streams.active();
-        if !core::mem::replace(&mut reader.is_ahead, true) {
-            self.active_streams -= active;
-        }
-        let file = known(self.files.get(&reader.file), super::place::FILE);
+        self.readers.set_ahead(id, true);
+        let file = self.readers.file_of(id);
         let blocks = file.map_or(0, |file| file.blocks);
         let size = u32::try_from(blocks.min(most)).unwrap_or(u32::MAX);
         // Where the file goes on, so does the reader in time.
         let async_size = if blocks > most { size / 2 } else { 0 };
         let window = Window::forward(Block(0), size, async_size);
         self.open_first(id, window);
-    }
-
-    /// A reader is a program's.
-    fn claim(&mut self, reader: ReaderId) {
-        if let Some(reader) = self.readers.get_mut(&reader)
-            && core::mem::take(&mut reader.is_ahead)
-        {
-            self.active_streams += reader.streams.active();
-        }
     }
 
     fn budget_ahead(&self) -> Budget {

@@ -4,27 +4,17 @@
 //! is not even count no more against the limit of its device, so others wait for none of them. A leaf.
 
 use super::Engine;
-use crate::units::{FileId, RequestId};
-
-/// How requests of a file come.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) enum Pace {
-    #[default]
-    Even,
-    /// Several times as late as they should.
-    Late,
-    /// One hangs, and none has come since.
-    Hangs,
-}
+use crate::readers::Pace;
+use crate::units::FileId;
 
 impl Engine {
     /// How requests of this file come.
     pub(super) fn pace(&self, file: FileId) -> Pace {
-        self.files.get(&file).map_or(Pace::Even, |file| file.pace)
+        self.readers.file(file).map_or(Pace::Even, |file| file.pace)
     }
 
     pub(super) fn set_pace(&mut self, file: FileId, pace: Pace) {
-        if let Some(file) = self.files.get_mut(&file) {
+        if let Some(file) = self.readers.file_mut(file) {
             file.pace = pace;
         }
     }
@@ -35,14 +25,12 @@ impl Engine {
         self.set_pace(file, pace);
     }
 
-    /// A request counts no more against the limit of its device.
-    pub(super) fn write_off(&mut self, id: RequestId) {
-        let Some(request) = self.requests.get_mut(id) else {
-            return;
-        };
-        let device = self.devices.get_mut(&request.device);
-        if let (Some(device), Some(sent)) = (device, &mut request.sent) {
-            device.write_off(sent);
+    /// Most blocks that a fetch of this file may take: while another of it hangs one block, enough to see
+    /// whether it comes.
+    pub(super) fn fetch_max(&self, file: FileId) -> u32 {
+        match self.pace(file) {
+            Pace::Hangs => 1,
+            _ => self.queues.fetch_max(self.memory.frames_usable()),
         }
     }
 }

@@ -3,13 +3,11 @@
 //! Asked by every stage that must know a device: the [layout](crate::layout) of the file answers in
 //! members and bytes, here that becomes devices and blocks. A leaf: it calls no other stage.
 
-use alloc::vec::Vec;
-
-use super::{Engine, File};
-use crate::device::Device;
+use super::Engine;
 use crate::known;
 use crate::layout::PlaceOnDevice;
-use crate::units::{Block, Bytes, DeviceId, Extent, FileId, Nanos, ReaderId, RequestId};
+use crate::queues::Device;
+use crate::units::{Block, Bytes, DeviceId, Extent, FileId, Nanos, ReaderId};
 
 /// The invariant by which files are found.
 pub(super) const FILE: &str = "the file of a reader or a request is known";
@@ -41,19 +39,11 @@ impl Side {
     }
 }
 
-impl File {
-    /// Where a block lies.
-    pub(super) fn place(&self, block: Block, block_bytes: u32) -> PlaceOnDevice {
-        self.layout
-            .place(u64::from(block.0) * u64::from(block_bytes))
-    }
-}
-
 impl Engine {
     /// Where a block of a known file lies.
     pub(super) fn place(&self, file: FileId, block: Block) -> Option<PlaceOnDevice> {
-        let file = known(self.files.get(&file), FILE)?;
-        Some(file.place(block, self.settings.block_bytes))
+        let layout = &known(self.readers.file(file), FILE)?.layout;
+        Some(layout.place(u64::from(block.0) * u64::from(self.settings.block_bytes)))
     }
 
     /// The same of the copy that is read soonest.
@@ -86,9 +76,9 @@ impl Engine {
             copies,
             window,
         };
-        let parts = copies / self.active_streams.max(1);
+        let parts = copies / self.readers.active().max(1);
         let device = self.copy(file, start, first);
-        let device = device.and_then(|place| self.devices.get(&place.device));
+        let device = device.and_then(|place| self.queues.device(place.device));
         let Some(device) = device.filter(|_| parts > 1) else {
             return one;
         };
@@ -106,26 +96,20 @@ impl Engine {
 
     fn copies(&self, file: FileId, block: Block) -> usize {
         let offset = u64::from(block.0) * u64::from(self.settings.block_bytes);
-        let file = self.files.get(&file);
+        let file = self.readers.file(file);
         file.map_or(1, |file| file.layout.copies(offset))
     }
 
     fn copy(&self, file: FileId, block: Block, copy: usize) -> Option<PlaceOnDevice> {
         let offset = u64::from(block.0) * u64::from(self.settings.block_bytes);
-        let layout = &known(self.files.get(&file), FILE)?.layout;
+        let layout = &known(self.readers.file(file), FILE)?.layout;
         Some(layout.copy(offset, copy.min(layout.copies(offset) - 1)))
     }
 
     /// How much time a device needs until it reads from there on.
     fn ready(&self, place: &PlaceOnDevice) -> Nanos {
-        let Some(device) = self.devices.get(&place.device) else {
-            return Nanos(0);
-        };
-        let queued = device.queue.iter().filter_map(|id| self.requests.get(*id));
-        let queued = queued.map(|request| (request.position, self.bytes_of(request.extent)));
-        let deferred = device.deferred.iter();
-        let deferred = deferred.map(|deferred| (deferred.position, deferred.bytes));
-        device.ready(queued.chain(deferred), place.position.0)
+        let device = self.queues.device(place.device);
+        device.map_or(Nanos(0), |device| device.ready(place.position.0))
     }
 
     /// How many blocks of the file lie in one run from there on.
@@ -137,7 +121,10 @@ impl Engine {
     /// How many bytes of an extent exist.
     pub(super) fn bytes_of(&self, extent: Extent) -> Bytes {
         let unit = u64::from(self.settings.block_bytes);
-        let exist = self.files.get(&extent.file).map_or(0, |file| file.bytes.0);
+        let exist = self
+            .readers
+            .file(extent.file)
+            .map_or(0, |file| file.bytes.0);
         let end = (extent.end() * unit).min(exist);
         Bytes(end.saturating_sub(u64::from(extent.first.0) * unit))
     }
@@ -148,41 +135,23 @@ impl Engine {
         reader: ReaderId,
         block: Block,
     ) -> Option<(PlaceOnDevice, &Device)> {
-        let place = self.soonest(self.readers.get(&reader)?.file, block)?;
-        let device = self.devices.get(&place.device);
+        let place = self.soonest(self.readers.reader(reader)?.file, block)?;
+        let device = self.queues.device(place.device);
         Some((place, known(device, "a file's devices are known with it")?))
-    }
-
-    /// Devices with requests that wait, in the order of their numbers.
-    pub(super) fn wanted_devices(&self) -> Vec<DeviceId> {
-        let wanted = self.devices.iter().filter(|(_, device)| device.is_wanted());
-        let mut wanted: Vec<DeviceId> = wanted.map(|(id, _)| *id).collect();
-        wanted.sort_unstable();
-        wanted
-    }
-
-    /// A device, new if it is not known.
-    pub(super) fn device_mut(&mut self, id: DeviceId) -> &mut Device {
-        let settings = &self.settings;
-        let new = || Device::new(settings.measure.build());
-        self.devices.entry(id).or_insert_with(new)
-    }
-
-    /// Whether a request is the plan's.
-    pub(super) fn is_planned(&self, id: RequestId) -> bool {
-        let plan = self.plan.as_ref();
-        plan.is_some_and(|plan| plan.requests.contains(id))
     }
 
     /// Over how many devices a long window of a file is spread.
     pub(super) fn spread(&self, file: FileId) -> u32 {
-        let spread = self.files.get(&file).map_or(1, |file| file.layout.spread());
+        let spread = self
+            .readers
+            .file(file)
+            .map_or(1, |file| file.layout.spread());
         u32::try_from(spread).unwrap_or(u32::MAX)
     }
 
     /// The devices of a file, each once.
     pub(super) fn devices_of(&self, file: FileId) -> impl Iterator<Item = DeviceId> + '_ {
-        let file = self.files.get(&file);
+        let file = self.readers.file(file);
         file.into_iter().flat_map(|file| file.layout.devices())
     }
 }

@@ -13,12 +13,12 @@
 
 use alloc::vec::Vec;
 
-use super::pace::Pace;
 use super::{Engine, READ_BYTES, Read};
-use crate::deferred::DeferredRequest;
 use crate::detect::Access;
 use crate::known;
 use crate::protocol::{Output, Served, Wants};
+use crate::queues::Wanted;
+use crate::readers::Pace;
 use crate::reclaim::Event;
 use crate::table::flag;
 use crate::units::{Block, Extent, FileId, ReadId, ReaderId, RequestId};
@@ -39,14 +39,14 @@ impl Engine {
         fresh: bool,
         wants: Wants,
     ) -> Option<()> {
-        let file = self.readers.get(&reader)?.file;
+        let file = self.readers.reader(reader)?.file;
         if access.count == 0 || self.reads.contains_key(&id) {
             return None;
         }
-        let blocks = self.files.get(&file)?.blocks;
+        let blocks = self.readers.file(file)?.blocks;
         let first = access.block;
         if u64::from(first.0) >= blocks {
-            self.out.push_back(Output::Serve {
+            self.work.out.push_back(Output::Serve {
                 read: id,
                 served: Served::End,
             });
@@ -77,7 +77,7 @@ impl Engine {
         if fresh {
             self.take_hints(reader, access);
         }
-        if self.sees_every_read && fresh && !self.is_announced(reader, first) {
+        if self.methods.sees_every_read && fresh && !self.is_announced(reader, first) {
             self.show_read(reader, access);
         }
         self.go_on(id);
@@ -146,8 +146,8 @@ impl Engine {
         let wants = read.wants;
         let first = access.block;
         let past_end = self
-            .files
-            .get(&file)
+            .readers
+            .file(file)
             .is_none_or(|f| u64::from(first.0) >= f.blocks);
         if past_end {
             self.answer(id, Served::End);
@@ -162,10 +162,10 @@ impl Engine {
                 }
                 self.fetch_announced(reader, file, access);
             } else if let Some((place, device)) = self.device_of(reader, first)
-                && self.holds_back(device)
+                && self.queues.holds_back(device)
             {
                 let (read, block) = (id, first);
-                self.defer(place.device, DeferredRequest::Demand { read, file, block });
+                self.defer(place.device, Wanted::Demand { read, file, block });
                 return Some(false);
             } else {
                 self.miss(reader, access);
@@ -212,18 +212,8 @@ impl Engine {
         let Some(read) = known(self.reads.get(&id), READ) else {
             return;
         };
-        if let Some(reader) = self.readers.get_mut(&read.reader)
-            && let Some(stream) = reader.streams.at_mut(read.access.block)
-        {
-            stream.waited = true;
-        }
-        let state = self.requests.get_mut(request);
-        if let Some(state) = known(state, "a block in flight has a request")
-            && !state.waiters.contains(&id)
-        {
-            state.waiters.push(id);
-            self.hurry(request);
-        }
+        self.readers.note_wait(read.reader, read.access.block);
+        self.await_request(request, id);
     }
 
     /// Answers with the run of resident blocks from the first one on.
@@ -278,7 +268,7 @@ impl Engine {
     /// The lookahead mark counts when its block is asked for, resident or in flight: the reader
     /// that waits then has two windows on the way, not one.
     fn take_mark(&mut self, reader: ReaderId, access: Access) {
-        let Some(file) = known(self.readers.get(&reader), READER).map(|r| r.file) else {
+        let Some(file) = known(self.readers.reader(reader), READER).map(|r| r.file) else {
             return;
         };
         if let Some(found) = self.memory.table.find(file, access.block)
@@ -309,7 +299,7 @@ impl Engine {
                 false => self.taken(reader, &left),
             }
         }
-        self.out.push_back(Output::Serve { read: id, served });
+        self.work.out.push_back(Output::Serve { read: id, served });
     }
 
     /// The bytes were taken.
@@ -329,7 +319,7 @@ impl Engine {
 
     /// First touches reported by the hit path.
     pub(super) fn touch(&mut self, reader: ReaderId, first: Block, count: u32) -> Option<()> {
-        let file = self.readers.get(&reader)?.file;
+        let file = self.readers.reader(reader)?.file;
         let extent = Extent {
             file,
             first,

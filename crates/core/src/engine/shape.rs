@@ -8,10 +8,11 @@
 //! Control law of memory: a window is widened no further than its stream's share and the frames
 //! that can be had beside the reserve for demand reads.
 
+use super::Engine;
 use super::place::FILE;
-use super::{Engine, File};
 use crate::detect::{Access, Direction, Window};
 use crate::known;
+use crate::readers::File;
 use crate::shape::{Strip, Strips};
 use crate::units::{Block, DeviceId, ReaderId};
 
@@ -76,8 +77,8 @@ impl Engine {
         if window.direction != Direction::Forward || window.stride.is_some() {
             return Some(window);
         }
-        let number = self.readers.get(&reader)?.file;
-        let file = known(self.files.get(&number), FILE)?;
+        let number = self.readers.reader(reader)?.file;
+        let file = known(self.readers.file(number), FILE)?;
         let (end, asked) = (
             window.end(),
             u64::from(access.block.0) + u64::from(access.count),
@@ -93,13 +94,13 @@ impl Engine {
         if view.strip(window.start).is_none() {
             return Some(window);
         }
-        let shaped = self.shape.end(&view);
+        let shaped = self.methods.shape.end(&view);
         let shaped = shaped.clamp(u64::from(window.start.0) + 1, view.room);
         if shaped == end {
             return Some(window);
         }
         let block = u32::try_from(shaped).map_or(Block(u32::MAX), Block);
-        let state = self.readers.get_mut(&reader)?;
+        let state = self.readers.reader_mut(reader)?;
         state.detect.shaped(block);
         Some(window.shaped(block))
     }

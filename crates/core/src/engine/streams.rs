@@ -7,6 +7,7 @@
 
 use super::Engine;
 use super::read::READER;
+use crate::budget::Shares;
 use crate::known;
 use crate::reclaim::{Event, StreamsAhead, Victim};
 use crate::stream::Streams;
@@ -36,24 +37,27 @@ impl Engine {
         owner: ReaderId,
         change: impl FnOnce(&mut Streams) -> R,
     ) -> Option<R> {
-        let state = known(self.readers.get_mut(&owner), READER)?;
-        let before = state.streams.active();
-        let changed = change(&mut state.streams);
-        let after = state.streams.active();
-        if !state.is_ahead {
-            self.active_streams = self.active_streams + after - before;
-        }
+        let (changed, reader) = known(self.readers.change(owner, change), READER)?;
         self.memory.tell(Event::Moved {
             owner,
-            file: state.file,
-            streams: StreamsAhead(&state.streams),
+            file: reader.file,
+            streams: StreamsAhead(reader.streams()),
         });
         Some(changed)
     }
 
+    /// The frames, and the parts that producers have of them.
+    pub(super) fn shares(&self) -> Shares {
+        Shares {
+            frames: self.memory.frames_usable(),
+            plan: self.plan.as_ref().map_or(0, |plan| plan.blocks()),
+            ahead: self.next_file.blocks(),
+        }
+    }
+
     /// The program behind a reader has used so much processor time.
     pub(super) fn cpu_time(&mut self, owner: ReaderId, time: Nanos) -> Option<()> {
-        self.readers.get(&owner)?;
+        self.readers.reader(owner)?;
         self.memory.tell(Event::CpuTime { owner, time });
         Some(())
     }

@@ -85,7 +85,7 @@ impl Rig {
     fn input(&mut self, input: Input) {
         if let Input::Invalidate { file, .. } | Input::Forget { file } = input {
             let forgotten = matches!(input, Input::Forget { .. })
-                && self.engine.files.get(&file).is_some_and(|f| f.readers > 0);
+                && self.engine.readers.file(file).is_some_and(|f| f.is_open());
             if !forgotten {
                 self.in_flight.retain(|(f, _)| *f != file);
             }
@@ -128,8 +128,8 @@ impl Rig {
         let fetch = self.outstanding.swap_remove(which % self.outstanding.len());
         let orphan = self
             .engine
-            .requests
-            .get(fetch.request)
+            .queues
+            .request(fetch.request)
             .is_some_and(|request| !request.orphans.is_empty());
         if !orphan {
             for block in fetch.extent.blocks() {
@@ -197,10 +197,10 @@ impl Rig {
             self.engine.table().frames(),
             "every frame is free again"
         );
-        let mut devices = self.engine.devices.values();
-        assert!(devices.all(|d| d.queue.is_empty() && d.deferred.len() == 0));
+        let devices = self.engine.devices();
+        assert!(devices.iter().all(|device| device.queued == 0));
         assert!(self.engine.plan.is_none());
-        assert_eq!(self.engine.active_streams, 0);
+        assert_eq!(self.engine.readers.active(), 0);
         assert_eq!(
             self.engine.ledger().resident_unused + self.engine.ledger().in_flight,
             0

@@ -68,8 +68,6 @@ impl Engine {
     /// The streams of all open files, by reader and, in one file, the one used last at the end.
     #[must_use]
     pub fn streams(&self) -> Vec<StreamView> {
-        let mut ids: Vec<ReaderId> = self.readers.keys().copied().collect();
-        ids.sort_unstable();
         let mut waiting: Vec<(ReaderId, Block)> = self
             .reads
             .values()
@@ -78,15 +76,15 @@ impl Engine {
             .collect();
         waiting.sort_unstable();
         let mut views = Vec::new();
-        for reader in ids {
-            let Some(state) = self.readers.get(&reader) else {
+        for reader in self.readers.ids() {
+            let Some(state) = self.readers.reader(reader) else {
                 continue;
             };
             let from = waiting.partition_point(|(id, _)| *id < reader);
             let mine = waiting[from..].iter().take_while(|(id, _)| *id == reader);
             let mine: Vec<Block> = mine.map(|(_, block)| *block).collect();
             let first = views.len();
-            for stream in state.streams.by_use() {
+            for stream in state.streams().by_use() {
                 views.push(view(reader, state.file, &stream));
             }
             for block in mine {
@@ -103,19 +101,19 @@ impl Engine {
     /// A device; none if it is not known.
     #[must_use]
     pub fn device(&self, device: DeviceId) -> Option<DeviceView> {
-        self.devices.get(&device).map(|state| DeviceView {
+        self.queues.device(device).map(|state| DeviceView {
             device,
-            queued: state.queue.len() + state.planned.len() + state.deferred.len(),
-            in_flight: state.in_flight,
+            queued: state.queued(),
+            in_flight: state.in_flight(),
             profile: state.profile().clone(),
-            confidence: state.measure.confidence(),
+            confidence: state.measure().confidence(),
         })
     }
 
     /// The devices, by number.
     #[must_use]
     pub fn devices(&self) -> Vec<DeviceView> {
-        let views = self.devices.keys().filter_map(|id| self.device(*id));
+        let views = self.queues.ids().filter_map(|id| self.device(id));
         let mut views: Vec<DeviceView> = views.collect();
         views.sort_unstable_by_key(|view| view.device);
         views

@@ -11,11 +11,11 @@
 use super::Engine;
 use super::place::FILE;
 use super::read::READER;
-use crate::deferred::DeferredRequest;
 use crate::depth::{DeviceFacts, StreamFacts};
 use crate::detect::{Access, Ahead, Cause, Direction, Window};
 use crate::known;
 use crate::profile::Profile;
+use crate::queues::Wanted;
 use crate::reclaim::Event;
 use crate::stream::Stream;
 use crate::table::{Table, flag};
@@ -75,7 +75,7 @@ impl Engine {
     pub(super) fn miss(&mut self, reader: ReaderId, access: Access) {
         let Some((file, lost)) = self
             .readers
-            .get(&reader)
+            .reader(reader)
             .map(|r| (r.file, r.detect.inside_window(access.block)))
         else {
             return;
@@ -107,8 +107,8 @@ impl Engine {
         let end = self.end_of_windows(reader, access.block);
         let device = end.and_then(|end| self.device_of(reader, end));
         match (end, device) {
-            (Some(end), Some((place, device))) if self.holds_back(device) => {
-                let window = DeferredRequest::Window {
+            (Some(end), Some((place, device))) if self.queues.holds_back(device) => {
+                let window = Wanted::Window {
                     reader,
                     access,
                     end,
@@ -128,7 +128,7 @@ impl Engine {
 
     /// The first block that no window of this stream has covered.
     fn end_of_windows(&self, reader: ReaderId, block: Block) -> Option<Block> {
-        let stream = self.readers.get(&reader)?.streams.at(block);
+        let stream = self.readers.reader(reader)?.streams().at(block);
         match stream {
             Some(stream) => stream.next_block(),
             None => block.0.checked_add(1).map(Block),
@@ -144,7 +144,7 @@ impl Engine {
     /// Fetches a window and tells its detector if the memory allowed only a part of it.
     fn open_window(&mut self, reader: ReaderId, demand: Option<Extent>, window: Option<Window>) {
         let Some(window) = window else { return };
-        let Some(file) = known(self.readers.get(&reader), READER).map(|r| r.file) else {
+        let Some(file) = known(self.readers.reader(reader), READER).map(|r| r.file) else {
             return;
         };
         for (first, count) in window.pieces() {
@@ -153,7 +153,7 @@ impl Engine {
             let cut = self.fetch(reader, extent, demand, Some(window));
             self.rejoin(extent);
             if let Some(end) = cut
-                && let Some(state) = self.readers.get_mut(&reader)
+                && let Some(state) = self.readers.reader_mut(reader)
             {
                 state.detect.cut(end);
                 self.change_streams(reader, |streams| streams.cut(window.start, end));
@@ -170,7 +170,7 @@ impl Engine {
     /// Fetches the beginning of a file that no read has asked for, as a window of this reader; its
     /// detector learns of it when it meets the blocks.
     pub(super) fn open_first(&mut self, reader: ReaderId, window: Window) {
-        let Some(file) = known(self.readers.get(&reader), READER).map(|r| r.file) else {
+        let Some(file) = known(self.readers.reader(reader), READER).map(|r| r.file) else {
             return;
         };
         if window.size == 0 {
@@ -189,7 +189,7 @@ impl Engine {
 
     /// A read begins, for methods that see every one.
     pub(super) fn show_read(&mut self, reader: ReaderId, access: Access) {
-        let Some(file) = known(self.readers.get(&reader), READER).map(|r| r.file) else {
+        let Some(file) = known(self.readers.reader(reader), READER).map(|r| r.file) else {
             return;
         };
         let demand = access.extent(file);
@@ -219,11 +219,11 @@ impl Engine {
         question: impl FnOnce(&mut dyn crate::detect::Detect, &Access, &dyn Ahead) -> Option<Window>,
     ) -> Option<Window> {
         let bounds = self.bounds(reader, &access)?;
-        let file = known(self.readers.get(&reader), READER)?.file;
+        let file = known(self.readers.reader(reader), READER)?.file;
         let place = self.place(file, access.block)?;
-        let device = self.devices.get(&place.device)?;
-        let state = known(self.readers.get_mut(&reader), READER)?;
-        let blocks = known(self.files.get(&file), FILE)?.blocks;
+        let device = self.queues.device(place.device)?;
+        let blocks = known(self.readers.file(file), FILE)?.blocks;
+        let state = known(self.readers.reader_mut(reader), READER)?;
         let spare = self.memory.obtainable();
         let view = View {
             table: &self.memory.table,
@@ -251,9 +251,9 @@ impl Engine {
 
     /// How long the next window may be.
     fn bounds(&self, reader: ReaderId, access: &Access) -> Option<Bounds> {
-        let state = self.readers.get(&reader)?;
+        let state = self.readers.reader(reader)?;
         let new = Stream::new(access.block, Direction::Forward, self.now);
-        let known = state.streams.of_read(access.block, access.count);
+        let known = state.streams().of_read(access.block, access.count);
         let stream = known.unwrap_or(&new);
         let asked = u64::from(access.count);
         let limit = saturate(self.deep(reader, access, stream)?);
@@ -279,7 +279,7 @@ impl Engine {
         let (here, device) = self.device_of(reader, access.block)?;
         let end = stream.next_block().unwrap_or(access.block);
         let (next, next_device) = self.device_of(reader, end)?;
-        let all = u64::from(self.spread(self.readers.get(&reader)?.file));
+        let all = u64::from(self.spread(self.readers.reader(reader)?.file));
         let facts = StreamFacts {
             asked: Bytes(u64::from(access.count) * unit),
             consumed: Bytes(stream.consumed() * unit),
@@ -289,13 +289,13 @@ impl Engine {
         };
         let device = DeviceFacts {
             profile: device.profile(),
-            distance: device.distance,
+            distance: device.distance(),
             streams: u32::try_from(self.streams_with(stream)).unwrap_or(u32::MAX),
         };
-        let limit = self.depth.limit(&facts, &device).0;
-        let slice = self.slice_left(next_device, next.position.0).0;
+        let limit = self.methods.depth.limit(&facts, &device).0;
+        let slice = self.queues.slice_left(next_device, next.position.0).0;
         let slice = slice.saturating_mul(all);
-        let times = if self.depth.is_for_each_device() {
+        let times = if self.methods.depth.is_for_each_device() {
             all
         } else {
             1
@@ -312,7 +312,7 @@ impl Engine {
 
     /// Streams that have blocks ahead of their reader, and this one: at least 1.
     fn streams_with(&self, stream: &Stream) -> usize {
-        let streams = self.active_streams + usize::from(stream.ahead() == 0);
+        let streams = self.readers.active() + usize::from(stream.ahead() == 0);
         streams.max(1)
     }
 

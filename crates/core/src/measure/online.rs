@@ -4,8 +4,8 @@
 //! the time, one server of 8 ms and two of 16 ms answer at the same moments. The time of a request
 //! *alone* tells them apart, so now and then one has the device for itself.
 //!
-//! Costs: [lines](super::costs) through the times of requests that were alone, or on one server
-//! through the times since the request before; on several, a faster one counts too, as others only
+//! Costs: [lines](super::costs) through the times of requests that were alone, or on
+//! [one server](super::single) through the times since the request before; on several, a faster one counts too, as others only
 //! ever slow it.
 //!
 //! Servers, by Little's law over 16 requests that were not alone, those before it counted to each:
@@ -26,11 +26,11 @@
 
 use alloc::boxed::Box;
 
-use super::convoy::Convoy;
 use super::costs::{Costs, STREAK};
 use super::epoch::{Epoch, ONE};
+use super::single::Single;
 use super::{Confidence, Measure, Sample};
-use crate::profile::{Profile, SERVERS_MAX, SWITCHING_MAX};
+use crate::profile::{Profile, SERVERS_MAX};
 use crate::spec::{Knows, Method, Spec};
 use crate::units::{Bytes, Nanos};
 
@@ -71,9 +71,6 @@ const LATE: u64 = 3_000_000;
 /// Where a switch costs less than that, order is worth little and the device has so many times as
 /// much.
 const CHEAP: u64 = 8;
-/// So many bytes of strips are one request, half of the longest there are: a disk of 100 MB/s takes
-/// 5 ms, of which a late thread's share is small.
-const STRIPS: u64 = 512 << 10;
 /// A server gets so many requests at once at least, but fewer if it was told to work on fewer: late ones may be so
 /// because of their objects, and a hundred programs have their turn in three seconds if each takes a quarter of one.
 const LEAST: u32 = 8;
@@ -87,15 +84,9 @@ struct Online {
     profile: Profile,
     /// In 256ths.
     servers: u64,
-    /// On one server, the time of a request that passes hidden behind the one before it.
-    hidden: u64,
-    convoy: Convoy,
-    /// Bytes and time of strips that continue each other.
-    strips: (u64, u64),
+    single: Single,
     /// Mean of the expected times of requests.
     mean: u64,
-    /// Requests alone since one was not, of those that continue the one before and of others.
-    since_joined: [u32; 2],
     knows_servers: bool,
     limit: u32,
     /// The profile's upper limit.
@@ -144,11 +135,8 @@ impl Online {
             costs: Costs::new(profile),
             profile: profile.clone(),
             servers: u64::from(servers) * ONE,
-            hidden: 0,
-            convoy: Convoy::default(),
-            strips: (0, 0),
+            single: Single::default(),
             mean: LATE,
-            since_joined: [PROBE_EVERY; 2],
             knows_servers: is_told,
             limit: if is_told { limit_of(servers) } else { floor },
             most: profile.most(),
@@ -180,10 +168,10 @@ impl Online {
 
     /// Time of a request that met no queue.
     fn learn(&mut self, sample: &Sample, before: Nanos) {
-        let most = sample.in_flight.max(sample.left);
         if self.is_single() {
-            return self.learn_single(sample, before, most);
+            return self.single.learn(&mut self.costs, sample, before);
         }
+        let most = sample.in_flight.max(sample.left);
         let time = sample.ended.since(sample.sent);
         // The first at an idle server is served first, and others only ever make a request slower.
         let is_new = !self.knows_servers && self.floor > 1 && self.costs.requests() < FIRST;
@@ -193,55 +181,6 @@ impl Online {
             || time < self.costs.expected(sample.distance, sample.bytes)
         {
             self.costs.learn(sample.distance, sample.bytes, time);
-        }
-    }
-
-    /// On one server a request's own time begins when the one before ended, but for what passed
-    /// hidden behind that one. How much that is, only requests alone say: those that continue none,
-    /// because a disk that was idle may have to turn once to continue. Where all are alone there is
-    /// nothing to compare.
-    fn learn_single(&mut self, sample: &Sample, before: Nanos, most: u32) {
-        let own = sample.ended.since(sample.sent.max(before)).0;
-        let kind = usize::from(sample.distance.0 > 0);
-        let is_joined = most > 1;
-        self.since_joined[kind] = match is_joined {
-            true => 0,
-            false => self.since_joined[kind].saturating_add(1),
-        };
-        let expected = self.costs.expected(sample.distance, sample.bytes).0;
-        if is_joined || self.since_joined[kind] > PROBE_EVERY {
-            let hidden = if is_joined && kind == 1 {
-                self.hidden
-            } else {
-                0
-            };
-            if kind == 0 && is_joined && sample.is_cut {
-                return self.learn_strips(sample.bytes, own);
-            }
-            self.strips = (0, 0);
-            let own = self.convoy.own(own, expected).saturating_add(hidden);
-            self.costs.learn(sample.distance, sample.bytes, Nanos(own));
-        } else if kind == 1 {
-            let part = if own.abs_diff(expected) > expected / 2 {
-                2
-            } else {
-                8
-            };
-            self.hidden = match own.checked_sub(expected) {
-                Some(more) => self.hidden.saturating_add(more / part).min(SWITCHING_MAX.0),
-                None => self.hidden.saturating_sub((expected - own) / part),
-            };
-        }
-    }
-
-    /// Strips one behind the other on one server are taken as one request: how far apart they are
-    /// told is half chance, and all are of one length, which tells nothing of a rate.
-    fn learn_strips(&mut self, bytes: Bytes, own: u64) {
-        let (sum, time) = self.strips;
-        self.strips = (sum.saturating_add(bytes.0), time.saturating_add(own));
-        if self.strips.0 >= STRIPS {
-            let (bytes, time) = core::mem::take(&mut self.strips);
-            self.costs.learn(Bytes(0), Bytes(bytes), Nanos(time));
         }
     }
 

@@ -132,6 +132,7 @@ fn check_flags(args: &Simulate) -> Result<(), Failure> {
         ("--depth", methods.depth.is_some()),
         ("--shape", methods.shape.is_some()),
         ("--dispatch", methods.dispatch.is_some()),
+        ("--longest-wait", methods.longest_wait.is_some()),
         ("--reclaim", methods.reclaim.is_some()),
         ("--split", methods.split.is_some()),
         ("--next-file", methods.next_file.is_some()),

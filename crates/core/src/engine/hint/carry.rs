@@ -16,10 +16,9 @@
 use alloc::vec::Vec;
 
 use crate::engine::Engine;
-use crate::hinted::BlockNo;
 use crate::plan::Fetch;
-use crate::table::{Frame, flag};
-use crate::units::{Block, Extent, FileId, Nanos, RequestId};
+use crate::table::flag;
+use crate::units::{Block, Extent, RequestId};
 
 impl Engine {
     /// Carries out the plan. `asked` is the demand of this moment.
@@ -78,7 +77,7 @@ impl Engine {
 
     /// The blocks of an extent that exist and are neither there nor on their way.
     fn missing_of(&self, extent: &Extent) -> Vec<Block> {
-        let end = self.files.get(&extent.file).map_or(0, |f| f.blocks);
+        let end = self.readers.file(extent.file).map_or(0, |f| f.blocks);
         let is_missing = |block: &Block| self.memory.table.find(extent.file, *block).is_none();
         let blocks = extent.blocks().filter(|block| u64::from(block.0) < end);
         blocks.filter(is_missing).collect()
@@ -144,48 +143,5 @@ impl Engine {
                 self.memory.give_back(frame);
             }
         }
-    }
-
-    /// The number of a request is free again: the piece that it was for, if it was the plan's, and
-    /// when the driver got it.
-    pub(in crate::engine) fn disown(&mut self, id: RequestId) -> Option<(BlockNo, Nanos)> {
-        self.plan.as_mut()?.requests.remove(id)
-    }
-
-    /// A request for a piece ended or was called off.
-    pub(in crate::engine) fn piece_ended(
-        &mut self,
-        piece: BlockNo,
-        is_whole: bool,
-        service: Nanos,
-    ) {
-        let Some(plan) = &mut self.plan else { return };
-        if let Some(extent) = plan.ended(piece, is_whole, service) {
-            self.let_go_of(extent);
-        }
-    }
-
-    /// Whoever reads this block next enters the engine, if it is there.
-    pub(super) fn mark(&mut self, file: FileId, block: Block) {
-        if let Some(found) = self.memory.table.find(file, block) {
-            self.memory.table.set(found.frame, flag::MARK);
-        }
-    }
-
-    /// Blocks of an extent pass from the plan to reclaim.
-    pub(super) fn let_go_of(&mut self, extent: Extent) {
-        for block in extent.blocks() {
-            if let Some(found) = self.memory.table.find(extent.file, block)
-                && self.memory.is_held(found.frame)
-            {
-                self.let_go(found.frame);
-            }
-        }
-    }
-
-    /// A frame with a block in it that the plan held.
-    pub(super) fn let_go(&mut self, frame: Frame) {
-        self.memory.table.clear(frame, flag::MARK);
-        self.memory.release(frame);
     }
 }

@@ -21,7 +21,7 @@ use crate::units::{Block, Extent, FileId, ReadId, ReaderId};
 impl Engine {
     /// A read begins: it takes its place in the order, if it has one.
     pub(in crate::engine) fn take_hints(&mut self, id: ReaderId, access: Access) {
-        let (Some(plan), Some(reader)) = (&self.plan, self.readers.get(&id)) else {
+        let (Some(plan), Some(reader)) = (&self.plan, self.readers.reader(id)) else {
             return;
         };
         let asked = access.extent(reader.file);
@@ -65,7 +65,7 @@ impl Engine {
         reader: ReaderId,
         block: Block,
     ) -> bool {
-        let (Some(plan), Some(state)) = (&mut self.plan, self.readers.get(&reader)) else {
+        let (Some(plan), Some(state)) = (&mut self.plan, self.readers.reader(reader)) else {
             return false;
         };
         let covering = plan.pieces().covering(state.file, block);
@@ -105,7 +105,7 @@ impl Engine {
 
     /// Whether this reader is at a piece with this block in it.
     pub(in crate::engine) fn is_announced(&self, id: ReaderId, block: Block) -> bool {
-        let (Some(plan), Some(reader)) = (&self.plan, self.readers.get(&id)) else {
+        let (Some(plan), Some(reader)) = (&self.plan, self.readers.reader(id)) else {
             return false;
         };
         let covering = plan.pieces().covering(reader.file, block);

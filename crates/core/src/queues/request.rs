@@ -1,13 +1,13 @@
 //! The in-flight table: fetches decided and not completed, with the reads that wait for them.
 //!
-//! Kept by the engine. A block in flight is in the resident table too, flagged `FILLING`, and its
+//! Kept by the [queues](super). A block in flight is in the resident table too, flagged `FILLING`, and its
 //! link names the request here: so a demand read joins a fetch under way with one lookup, and no
 //! block can be fetched twice at once.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use crate::device::Sent;
+use super::load::Sent;
 use crate::table::Frame;
 use crate::units::{DeviceId, Extent, ReadId, ReaderId, RequestId};
 
@@ -15,8 +15,6 @@ use crate::units::{DeviceId, Extent, ReadId, ReaderId, RequestId};
 #[derive(Debug)]
 pub(crate) struct Request {
     pub(crate) device: DeviceId,
-    /// Which member of the file's layout that is.
-    pub(crate) member: usize,
     /// Where on the device it begins, in bytes.
     pub(crate) position: u64,
     pub(crate) extent: Extent,
@@ -28,6 +26,8 @@ pub(crate) struct Request {
     pub(crate) is_cut: bool,
     /// Whether a reader waited for part of it when it was decided.
     pub(crate) demand: bool,
+    /// Its place in the device's queue, until the driver has it.
+    pub(crate) ticket: u64,
     /// Once the driver has it.
     pub(crate) sent: Option<Box<Sent>>,
     /// Reads that wait for a block of it.

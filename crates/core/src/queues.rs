@@ -1,0 +1,257 @@
+//! Queues: the devices, all that waits for them, and the fetches that they have.
+//!
+//! Everything that could be fetched is one type, a [`Want`]: a read's missing blocks, a window of a stream, a
+//! piece of an announced order, the beginning of a file ahead. Each device has one queue of them. When it has a
+//! slot the [dispatch](crate::dispatch) method picks the next by where it lies and when it is due:
+//!
+//! ```text
+//! push(want) --> queue --next--> Request: it goes out, begin --> end
+//!                     \--next--> Demand, Window: its extents are decided now and take frames,
+//!                                each becomes a request in the same place in line
+//! ```
+//!
+//! For a device whose slots are known a miss is pushed without memory, so that only fetches under way hold
+//! frames; any other device always has a slot. A server that may never answer is bounded by
+//! [memory](memory) as well. Files, readers and frames are not known here.
+//!
+//! Example, a device of one server: request 5 is in flight, 6 behind it; 7 is queued, and so is block 42 of
+//! reader 3, without frames. 5 completes, reader 3 is due first: its window is decided, becomes request 8 and
+//! goes out.
+
+mod arm;
+mod device;
+mod load;
+mod memory;
+pub(crate) mod queue;
+pub(crate) mod request;
+mod turn;
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+pub(crate) use self::device::Device;
+pub(crate) use self::queue::{Class, Want, Wanted};
+pub(crate) use self::request::Request;
+use self::request::Requests;
+use crate::dispatch::Dispatch;
+use crate::fixed_map::FixedMap;
+use crate::known;
+use crate::measure::Measure;
+use crate::profile::Profile;
+use crate::settings::Settings;
+use crate::spec::Choice;
+use crate::units::{Block, DeviceId, Extent, Nanos, ReadId, ReaderId, RequestId};
+
+/// The invariants by which devices and queued requests are found.
+pub(crate) const DEVICE: &str = "a request is for a known device";
+const QUEUED: &str = "a queue holds requests that exist";
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(crate) struct Queues {
+    dispatch: Box<dyn Dispatch>,
+    devices: FixedMap<DeviceId, Device>,
+    requests: Requests,
+    measure: Choice<Box<dyn Measure>>,
+    /// Most requests of a device, whatever it can work on.
+    in_flight_max: u32,
+    block_bytes: u64,
+    /// Most blocks of one request.
+    request_max: u32,
+}
+
+impl Queues {
+    pub(crate) fn new(settings: &Settings) -> Self {
+        let block_bytes = u64::from(settings.block_bytes);
+        let request_max = settings.request_max.0 / block_bytes;
+        Self {
+            dispatch: settings.dispatch.build(),
+            devices: FixedMap::default(),
+            requests: Requests::default(),
+            measure: settings.measure.clone(),
+            in_flight_max: settings.in_flight_max,
+            block_bytes,
+            request_max: u32::try_from(request_max).unwrap_or(u32::MAX),
+        }
+    }
+
+    /// A device is known from now on.
+    pub(crate) fn know(&mut self, id: DeviceId) {
+        let measure = &self.measure;
+        let new = || Device::new(measure.build());
+        self.devices.entry(id).or_insert_with(new);
+    }
+
+    /// Its costs are told.
+    pub(crate) fn told(&mut self, id: DeviceId, profile: &Profile) {
+        self.know(id);
+        if let Some(device) = self.devices.get_mut(&id) {
+            device.measure.told(profile);
+        }
+    }
+
+    pub(crate) fn device(&self, id: DeviceId) -> Option<&Device> {
+        self.devices.get(&id)
+    }
+
+    /// All devices, in no order.
+    pub(crate) fn ids(&self) -> impl Iterator<Item = DeviceId> {
+        self.devices.keys().copied()
+    }
+
+    /// Those with wants of programs, in the order of their numbers.
+    pub(crate) fn wanted(&self) -> Vec<DeviceId> {
+        let wanted = self.devices.iter();
+        let wanted = wanted.filter(|(_, device)| device.queue.is_wanted());
+        let mut wanted: Vec<DeviceId> = wanted.map(|(id, _)| *id).collect();
+        wanted.sort_unstable();
+        wanted
+    }
+
+    /// A fetch decided; it waits for nothing yet.
+    pub(crate) fn add(&mut self, request: Request) -> RequestId {
+        self.requests.add(request)
+    }
+
+    pub(crate) fn request(&self, id: RequestId) -> Option<&Request> {
+        self.requests.get(id)
+    }
+
+    pub(crate) fn request_mut(&mut self, id: RequestId) -> Option<&mut Request> {
+        self.requests.get_mut(id)
+    }
+
+    /// Numbers of the requests for which `wanted` holds, in ascending order.
+    pub(crate) fn which(&self, wanted: impl Fn(&Request) -> bool) -> Vec<RequestId> {
+        self.requests.which(wanted)
+    }
+
+    /// Something waits for a device from now on.
+    pub(crate) fn push(&mut self, id: DeviceId, want: Want) {
+        let Some(device) = known(self.devices.get_mut(&id), DEVICE) else {
+            return;
+        };
+        let ticket = device.queue.push(want);
+        if let Some(request) = want.request().and_then(|id| self.requests.get_mut(id)) {
+            request.ticket = ticket;
+        }
+    }
+
+    /// A read waits for a request from now on. The device, if the turn of a want changes by that.
+    pub(crate) fn await_request(&mut self, id: RequestId, read: ReadId) -> Option<DeviceId> {
+        let request = known(self.requests.get_mut(id), "a block in flight has a request")?;
+        if request.waiters.contains(&read) {
+            return None;
+        }
+        request.waiters.push(read);
+        if request.sent.is_some() {
+            return None;
+        }
+        let (device, ticket) = (request.device, request.ticket);
+        let queue = &mut known(self.devices.get_mut(&device), DEVICE)?.queue;
+        queue.await_request(ticket).then_some(device)
+    }
+
+    /// Reads without memory that wait for a block of this extent for which `holds` is true leave the queue.
+    pub(crate) fn take_demands(
+        &mut self,
+        id: DeviceId,
+        extent: Extent,
+        holds: impl Fn(Block) -> bool,
+    ) -> Vec<ReadId> {
+        let device = self.devices.get_mut(&id);
+        let reads = device.map(|device| device.queue.take_demands(extent, holds));
+        reads.unwrap_or_default()
+    }
+
+    /// A reader is gone: so is its account at a device, and so are the wants for which `stays` does not hold.
+    pub(crate) fn forget(
+        &mut self,
+        id: DeviceId,
+        reader: ReaderId,
+        stays: impl Fn(&Wanted) -> bool,
+    ) {
+        if let Some(device) = self.devices.get_mut(&id) {
+            device.queue.retain(stays);
+            device.arm.forget(reader);
+        }
+    }
+
+    /// The next want that a device has a slot for, taken out. One without memory is to be decided
+    /// before there is another.
+    pub(crate) fn next(&mut self, id: DeviceId, now: Nanos, frames: u32) -> Option<Want> {
+        let device = self.devices.get_mut(&id)?;
+        if device.load.is_silent(now) {
+            device.measure.give_up();
+        }
+        let chosen = self.choose(self.devices.get(&id)?, now, frames)?;
+        self.grant_slice(id, chosen);
+        let device = self.devices.get_mut(&id)?;
+        device.queue.take(chosen)
+    }
+
+    /// The extents of a want without memory are being decided: its requests came when it did. None once they are.
+    pub(crate) fn decide(&mut self, id: DeviceId, want: Option<Want>) {
+        if let Some(device) = self.devices.get_mut(&id) {
+            device.deciding = want;
+        }
+    }
+
+    /// A request goes out, now.
+    pub(crate) fn begin(&mut self, want: &Want, now: Nanos, frames: u32) -> Option<&mut Request> {
+        let id = want.request()?;
+        let request = known(self.requests.get(id), QUEUED)?;
+        debug_assert!(request.sent.is_none(), "a request is handed over once");
+        let (number, is_cut) = (request.device, request.is_cut);
+        let device = known(self.devices.get_mut(&number), DEVICE)?;
+        let mut sent = device.begin(now, want);
+        sent.sample.is_cut = is_cut;
+        let device = self.devices.get(&number)?;
+        sent.sample.is_full = device.load.live() >= self.most(device, now, frames);
+        let request = self.requests.get_mut(id)?;
+        request.sent = Some(Box::new(sent));
+        Some(request)
+    }
+
+    /// A request that was sent ended, now: it, and whether it came so late that others should not wait for its
+    /// like.
+    pub(crate) fn end(
+        &mut self,
+        id: RequestId,
+        now: Nanos,
+        is_whole: bool,
+    ) -> Option<(Request, bool)> {
+        let sent = self.requests.get_mut(id)?.sent.take()?;
+        let request = self.requests.remove(id)?;
+        let device = known(self.devices.get_mut(&request.device), DEVICE)?;
+        let is_late = device.end(now, &sent, is_whole);
+        Some((request, is_late))
+    }
+
+    /// A request that was not sent disappears.
+    pub(crate) fn call_off(&mut self, id: RequestId) -> Option<Request> {
+        let request = self.requests.remove(id)?;
+        debug_assert!(
+            request.sent.is_none(),
+            "a device may still write to its frames"
+        );
+        let queue = &mut known(self.devices.get_mut(&request.device), DEVICE)?.queue;
+        let want = queue.take(request.ticket);
+        debug_assert!(
+            want.is_none_or(|want| want.request() == Some(id)),
+            "tickets are unique"
+        );
+        Some(request)
+    }
+
+    /// A request counts no more against the limit of its device.
+    pub(crate) fn write_off(&mut self, id: RequestId) {
+        let Some(request) = self.requests.get_mut(id) else {
+            return;
+        };
+        let device = self.devices.get_mut(&request.device);
+        if let (Some(device), Some(sent)) = (device, &mut request.sent) {
+            device.load.write_off(sent);
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! The arm: where a device stands, the run that it is in, and its work for each reader so far.
+//!
+//! Part of a [device](super::device); its figures are those by which the [dispatch](crate::dispatch) method
+//! chooses. Work is counted in bytes; a switch counts as the bytes that could be transferred meanwhile. Each
+//! reader has an *account*, the amount of the device's work at which it is due again. A single read, at random,
+//! is a switch and nothing else: due like a stream it would wait for slices of all others. Single reads go before
+//! them, with a bounded part of the work, the *express*.
+//!
+//! Example: reader 3 gets a request of 1 MiB behind a switch of 0.6 MiB while two runs share the device. The
+//! work grows by 1.6 MiB, the reader's account stands 4.8 MiB beyond the work as it was.
+
+use crate::dispatch::Head;
+use crate::fixed_map::FixedMap;
+use crate::units::{Bytes, ReaderId};
+
+/// Weight of the newest seek distance in the moving average, as a power of two: 1/8. Li et al.
+/// 2004, section 3.1, asks for an average that follows the workload within some tens of requests.
+const DISTANCE_SHIFT: u32 = 3;
+
+/// Single reads have this part of the work at most before others: one after the other they take 72 ms each of a
+/// disk of 8 ms, and streams lose a fifth at most, with the switches back to them.
+const EXPRESS_PART: u64 = 8;
+
+/// See the [module](self).
+#[derive(Debug, Default)]
+pub(super) struct Arm {
+    /// Moving average of the distances between requests that did not continue each other.
+    distance: Bytes,
+    /// Where the last fetch handed to it ends, and the run and slice that it is in.
+    head: Head,
+    /// How many runs waited when that began, itself included.
+    runs: usize,
+    /// Total work in bytes: bytes requested, plus switching cost times transfer rate for every
+    /// switch.
+    work: u64,
+    accounts: FixedMap<ReaderId, u64>,
+    /// The amount of work from which on the next single read may go before others.
+    express: u64,
+}
+
+impl Arm {
+    pub(super) fn head(&self) -> Head {
+        self.head
+    }
+
+    pub(super) fn distance(&self) -> Bytes {
+        self.distance
+    }
+
+    /// Whether a single read may go before others.
+    pub(super) fn has_express(&self) -> bool {
+        self.express <= self.work
+    }
+
+    pub(super) fn work(&self) -> u64 {
+        self.work
+    }
+
+    /// A fetch that starts at this position would be a run of its own.
+    pub(super) fn switches_to(&self, position: u64) -> bool {
+        position != self.head.position
+    }
+
+    /// How far a fetch at this position is from the end of the last one; the first continues none.
+    pub(super) fn distance_to(&self, position: u64) -> Bytes {
+        let least = u64::from(self.work == 0);
+        Bytes(position.abs_diff(self.head.position).max(least))
+    }
+
+    /// The run that starts next may get this long; so many wait.
+    pub(super) fn grant(&mut self, slice: Bytes, runs: usize) {
+        self.head.slice = slice;
+        self.runs = runs;
+    }
+
+    /// The virtual finish time of a reader's work here, or the device's work when its want came, whichever is
+    /// later.
+    pub(super) fn due(&self, owner: Option<ReaderId>, came: u64) -> u64 {
+        let account = owner.and_then(|reader| self.accounts.get(&reader));
+        account.map_or(came, |account| came.max(*account))
+    }
+
+    /// A fetch goes out; a switch is worth `depth` bytes.
+    pub(super) fn move_to(
+        &mut self,
+        position: u64,
+        bytes: u64,
+        owner: Option<ReaderId>,
+        depth: Bytes,
+        is_single: bool,
+    ) {
+        let account = self.due(owner, 0);
+        let (start, switch) = match self.switches_to(position) {
+            true => (self.work, depth.0),
+            false => (account.max(self.work), 0),
+        };
+        let work = bytes.saturating_add(switch);
+        if is_single && self.has_express() {
+            self.express = self.work.saturating_add(work.saturating_mul(EXPRESS_PART));
+        }
+        self.work = self.work.saturating_add(work);
+        self.visit(position, bytes);
+        if let Some(owner) = owner {
+            // Those that wait, and the one that comes.
+            let sharing = (self.runs as u64).saturating_add(1);
+            let account = start.saturating_add(work.saturating_mul(sharing));
+            self.accounts.insert(owner, account);
+        }
+    }
+
+    /// The moving average learns the distance of a fetch.
+    fn visit(&mut self, position: u64, bytes: u64) {
+        let distance = position.abs_diff(self.head.position);
+        if distance != 0 {
+            let old = self.distance.0;
+            self.distance = Bytes(old - (old >> DISTANCE_SHIFT) + (distance >> DISTANCE_SHIFT));
+        }
+        let before = if distance == 0 { self.head.run.0 } else { 0 };
+        self.head.run = Bytes(before.saturating_add(bytes));
+        self.head.position = position.saturating_add(bytes);
+    }
+
+    /// A reader is gone.
+    pub(super) fn forget(&mut self, reader: ReaderId) {
+        self.accounts.remove(&reader);
+    }
+}

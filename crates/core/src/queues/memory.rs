@@ -1,0 +1,84 @@
+//! Memory of requests in flight: how many a device may have, and how long they may be, while some may never end.
+//!
+//! Control law: the requests of a server, and of any device while some hang, hold at most half of the frames that
+//! are left beside those of other devices; while some hang, each takes a small part of the frames that do not hang
+//! with them. So there are always frames for the next.
+
+use alloc::vec::Vec;
+
+use super::{Device, Queues};
+use crate::units::{Bytes, DeviceId, Nanos, RequestId};
+
+/// While requests hang, a fetch takes at most this part of the frames that do not hang with them. Half of
+/// those may be in flight: 64 objects more can be tried before the next that hang are known.
+const HUNG_PART: u32 = 128;
+
+impl Queues {
+    /// Most requests that a device may have now, beside those that hang.
+    pub(super) fn most(&self, device: &Device, now: Nanos, frames: u32) -> u32 {
+        let all: u64 = self.devices.values().map(|d| d.load.bytes()).sum();
+        let others = all - device.bytes_live();
+        let left = (u64::from(frames) * self.block_bytes).saturating_sub(others);
+        let longest = u64::from(self.request_max(frames)) * self.block_bytes;
+        let most = match device.profile().is_served() || self.hung_frames() > 0 {
+            true => device.limit_in(Bytes(left / 2), Bytes(longest), now),
+            false => device.limit(now),
+        };
+        most.min(self.in_flight_max)
+    }
+
+    /// Frames of requests that hang, lost until those end.
+    pub(crate) fn hung_frames(&self) -> u32 {
+        let hung: u64 = self.devices.values().map(|d| d.load.bytes_hung()).sum();
+        u32::try_from(hung.div_ceil(self.block_bytes)).unwrap_or(u32::MAX)
+    }
+
+    /// Most blocks that a fetch may take, of so many frames.
+    pub(crate) fn fetch_max(&self, frames: u32) -> u32 {
+        match self.hung_frames() {
+            0 => u32::MAX,
+            hung => (frames.saturating_sub(hung) / HUNG_PART).max(1),
+        }
+    }
+
+    /// Most blocks of one request.
+    pub(crate) fn request_max(&self, frames: u32) -> u32 {
+        self.request_max.min(self.fetch_max(frames))
+    }
+
+    /// Whether requests that hang keep others from going out; `starve` if reads wait for memory.
+    pub(crate) fn is_held_up(&self, now: Nanos, starve: bool) -> bool {
+        let mut held_up = self
+            .devices
+            .iter()
+            .filter(|(_, device)| device.is_held_up(starve));
+        held_up.any(|(id, device)| device.is_stalled(now) || !self.hung(*id, now).is_empty())
+    }
+
+    /// The devices at which it is time to look for requests that hang.
+    pub(crate) fn looked_at(&mut self, now: Nanos, starve: bool) -> Vec<DeviceId> {
+        let looks = self.devices.iter_mut();
+        let looks = looks.filter_map(|(id, device)| device.looks(now, starve).then_some(*id));
+        looks.collect()
+    }
+
+    /// Requests of a device that hang by now and are not marked yet.
+    pub(crate) fn hung(&self, id: DeviceId, now: Nanos) -> Vec<RequestId> {
+        let Some(device) = self.devices.get(&id) else {
+            return Vec::new();
+        };
+        self.requests.which(|request| {
+            let sent = request.sent.as_ref().filter(|_| request.device == id);
+            sent.is_some_and(|sent| !sent.hangs && device.hangs(sent, now))
+        })
+    }
+
+    /// Requests of programs that wait for a device with their frames.
+    pub(crate) fn decided_at(&self, id: DeviceId) -> Vec<RequestId> {
+        let device = self.devices.get(&id);
+        let wants = device
+            .into_iter()
+            .flat_map(|device| device.queue.of_programs());
+        wants.filter_map(super::Want::request).collect()
+    }
+}

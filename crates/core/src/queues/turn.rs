@@ -1,0 +1,133 @@
+//! Turns: which want a device gets next, and how long a run may be meanwhile.
+
+use alloc::vec::Vec;
+
+use super::{Device, Queues, Want};
+use crate::dispatch::{Head, Waiting};
+use crate::profile::Profile;
+use crate::units::{Bytes, DeviceId, Nanos};
+
+/// Beyond so many wants without memory each counts as a run: to sort them costs more than the few that
+/// continue another change, since slices are no shorter by then.
+const RUNS_COUNTED: usize = 512;
+
+impl Queues {
+    /// Whether wants for a device of this profile wait without memory until it has a slot. One for any other
+    /// takes its frames at once.
+    pub(crate) fn would_hold_back(&self, profile: &Profile) -> bool {
+        let mut measure = self.measure.build();
+        measure.told(profile);
+        self.holds_back(&Device::new(measure))
+    }
+
+    /// Whether wants for this device wait without memory until it has a slot.
+    pub(crate) fn holds_back(&self, device: &Device) -> bool {
+        self.dispatch.holds_back() && device.measure.limit() < u32::MAX
+    }
+
+    /// How long a window may be whose first request begins here: the rest of the slice of the run that it
+    /// continues, or else a slice.
+    pub(crate) fn slice_left(&self, device: &Device, position: u64) -> Bytes {
+        if !self.holds_back(device) {
+            return Bytes(u64::MAX);
+        }
+        let runs = runs(device);
+        if runs == 0 {
+            return Bytes(u64::MAX);
+        }
+        let head = device.arm.head();
+        let rest = head.slice.0.saturating_sub(head.run.0);
+        match device.arm.switches_to(position) || rest == 0 {
+            true => self.slice(device, runs + 1),
+            false => Bytes(rest),
+        }
+    }
+
+    /// How long a run may get that begins now, of so many.
+    fn slice(&self, device: &Device, runs: usize) -> Bytes {
+        self.dispatch.slice(device.depth(), device.second(), runs)
+    }
+
+    /// A request that is taken out next and begins a run gets its slice.
+    pub(super) fn grant_slice(&mut self, id: DeviceId, ticket: u64) {
+        let device = self.devices.get(&id);
+        let Some(device) = device.filter(|device| self.holds_back(device)) else {
+            return;
+        };
+        let begins = |want: &Want| want.is_decided() && device.arm.switches_to(want.position);
+        if !device.queue.get(ticket).is_some_and(begins) {
+            return;
+        }
+        let runs = runs(device);
+        let slice = self.slice(device, runs);
+        if let Some(device) = self.devices.get_mut(&id) {
+            device.arm.grant(slice, runs);
+        }
+    }
+
+    /// The want that a device gets next, if it has a slot for it.
+    pub(super) fn choose(&self, device: &Device, now: Nanos, frames: u32) -> Option<u64> {
+        let queue = &device.queue;
+        let has_room = device.load.live() < self.most(device, now, frames);
+        if self.holds_back(device) {
+            return has_room.then(|| self.choose_due(device)).flatten();
+        }
+        let undecided = || queue.iter().find(|(_, want)| !want.is_decided());
+        let program = || queue.iter().find(|(_, want)| queue.is_due(want));
+        let chosen = if queue.undecided() > 0 {
+            // The device held back until it was described again.
+            undecided()
+        } else if queue.is_wanted() {
+            let has_slot = device.load.live() < self.in_flight_max;
+            has_slot.then(program).flatten()
+        } else {
+            has_room.then(|| queue.iter().next()).flatten()
+        };
+        chosen.map(|(ticket, _)| ticket)
+    }
+
+    fn choose_due(&self, device: &Device) -> Option<u64> {
+        let queue = &device.queue;
+        if device.load.bytes_hung() > 0 {
+            // No other fetch takes memory before this one has gone out whole.
+            let decided = |(_, want): &(_, &Want)| want.is_decided() && queue.is_due(want);
+            if let Some((ticket, _)) = queue.iter().find(decided) {
+                return Some(ticket);
+            }
+        }
+        // Of wants that are due at once those with memory go first.
+        let order = || {
+            let with = |has| move |(_, want): &(u64, &Want)| want.is_decided() == has;
+            queue
+                .iter()
+                .filter(with(true))
+                .chain(queue.iter().filter(with(false)))
+        };
+        let mut waiting = order().map(|(_, want)| Waiting {
+            position: want.position,
+            due: device.due(want),
+        });
+        let head = Head {
+            depth: device.depth(),
+            ..device.arm.head()
+        };
+        let chosen = self.dispatch.next(&head, &mut waiting);
+        let chosen = order().nth(chosen).or_else(|| order().next());
+        chosen.map(|(ticket, _)| ticket)
+    }
+}
+
+/// How many runs wait at a device: wants of programs that continue no other that waits.
+fn runs(device: &Device) -> usize {
+    if device.queue.undecided() > RUNS_COUNTED {
+        return device.queue.undecided();
+    }
+    let waiting = device.queue.of_programs();
+    let ends = waiting.map(|want| (want.position, want.position.saturating_add(want.bytes.0)));
+    let (mut begins, mut ends): (Vec<u64>, Vec<u64>) = ends.unzip();
+    ends.sort_unstable();
+    begins.sort_unstable();
+    begins.dedup();
+    let begins = begins.iter();
+    begins.filter(|at| ends.binary_search(at).is_err()).count()
+}
