@@ -169,8 +169,7 @@ fn a_longer_wait_lets_many_readers_switch_less() {
         );
         rows(&arguments).remove(0)["elapsed_ns"].as_u64().unwrap()
     };
-    let [short, preset, long] =
-        ["--longest-wait 1s", "", "--longest-wait 16s"].map(|option| elapsed(option));
+    let [short, preset, long] = ["--longest-wait 1s", "", "--longest-wait 16s"].map(&elapsed);
     assert!(long < preset && preset < short, "{long} {preset} {short}");
     let same = "--dispatch continuing(longest_wait_ms=1000)";
     assert_eq!(elapsed(same), short);
