@@ -46,6 +46,8 @@ pub(crate) struct Reader {
     streams: Streams,
     /// Opened ahead; no program came for it yet.
     is_ahead: bool,
+    /// The last fetch that waited for a device was for a read elsewhere.
+    jumped: bool,
 }
 
 /// See the [module](self).
@@ -131,6 +133,7 @@ impl Readers {
             detect,
             streams: Streams::default(),
             is_ahead: false,
+            jumped: false,
         };
         self.readers.insert(id, reader);
         self.files.get(&file)
@@ -198,6 +201,12 @@ impl Readers {
                 false => self.active += active,
             }
         }
+    }
+
+    /// A fetch for this reader waits for a device, for a read elsewhere or not. Whether the one before was.
+    pub(crate) fn note_jump(&mut self, id: ReaderId, jumps: bool) -> bool {
+        let reader = self.readers.get_mut(&id);
+        reader.is_some_and(|reader| core::mem::replace(&mut reader.jumped, jumps))
     }
 
     /// A block's stall is over: its stream opens a longer window next.

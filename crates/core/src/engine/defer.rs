@@ -22,6 +22,9 @@ use crate::units::{Block, Bytes, DeviceId, Extent, FileId, ReadId, ReaderId};
 /// Blocks of a window to come that may be there already, through the plan; as many as one read has.
 const PASSED_MAX: usize = Engine::READ_MAX as usize;
 
+/// A read at random costs a switch and little else: its bytes are worth at most this part of it.
+const SINGLE_PART: u64 = 16;
+
 impl Engine {
     /// Queues a fetch at a device, which may have a slot for it at once.
     pub(super) fn defer(&mut self, id: DeviceId, fetch: Wanted) {
@@ -42,31 +45,34 @@ impl Engine {
         self.dispatch(id);
     }
 
-    fn want(&self, fetch: Wanted, came: u64) -> Option<Want> {
+    fn want(&mut self, fetch: Wanted, came: u64) -> Option<Want> {
         let (reader, file, first, count) = self.begins(&fetch)?;
         let place = self.soonest(file, first)?;
         let count = count.min(self.run_of(&place));
-        let is_single = match &fetch {
-            Wanted::Demand { read, .. } => self.is_single(*read),
+        let jumps = match &fetch {
+            Wanted::Demand { read, .. } => self.jumps(*read),
             _ => false,
         };
+        let bytes = self.bytes_of(Extent { file, first, count });
+        let depth = self.queues.device(place.device)?.depth();
+        // One jump may begin a stream; after two the reader reads at random.
+        let is_random = self.readers.note_jump(reader, jumps) && jumps;
+        let is_single = is_random && bytes.0 <= depth.0 / SINGLE_PART;
         Some(Want {
             fetch,
-            class: if is_single {
-                Class::Single
-            } else {
-                Class::Program
+            class: match is_single {
+                true => Class::Single,
+                false => Class::Program,
             },
             owner: Some(reader),
             came,
             position: place.position.0,
-            bytes: self.bytes_of(Extent { file, first, count }),
+            bytes,
         })
     }
 
-    /// Whether a read goes on neither in a stream nor where its reader read last: it is at random, a switch and
-    /// nothing else.
-    fn is_single(&self, id: ReadId) -> bool {
+    /// Whether a read goes on neither in a stream nor where its reader read last.
+    fn jumps(&self, id: ReadId) -> bool {
         let read = self.reads.get(&id);
         let reader = read.and_then(|read| self.readers.reader(read.reader));
         let (Some(read), Some(reader)) = (read, reader) else {

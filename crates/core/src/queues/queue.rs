@@ -57,7 +57,7 @@ pub(crate) enum Wanted {
 pub(crate) enum Class {
     /// Of a program that reads: due in the order of virtual finish times.
     Program,
-    /// The same of a read at random: before all others, as far as the device's express work goes.
+    /// The same of a reader at random: before all others, as far as the device's express work goes.
     Single,
     /// Of an announced order: behind those, until a read waits for it.
     Planned,

@@ -130,6 +130,8 @@ fn single_reads_one_after_the_other_wait_for_twelve_switches() {
         let report = of((1..10_000).map(page).collect());
         let other = report.readers.last().unwrap();
         let (wait, longest) = (other.stall.0 / other.reads, other.longest_stall.0);
+        // All readers begin at once, and a first read may begin a stream: it waits behind theirs.
+        let first = of([page(1)].into()).readers.last().unwrap().longest_stall.0;
         let rate = |report: &Report| report.device_bytes().0 as f64 / 10e6;
         let (alone, beside) = (rate(&of(Vec::new())), rate(&report));
         let waits = format!(
@@ -138,7 +140,12 @@ fn single_reads_one_after_the_other_wait_for_twelve_switches() {
             longest / 1_000_000
         );
         println!("{waits}");
-        assert!(longest <= 13 * switching_ms * 1_000_000, "{waits}");
+        let twelve = 12 * switching_ms * 1_000_000;
+        assert!(wait <= twelve + first / other.reads, "{waits}");
+        assert!(
+            longest <= first.max(twelve),
+            "{waits}, the first {first} ns"
+        );
         assert!(beside >= 0.7 * alone, "{waits}");
     }
 }
