@@ -12,7 +12,7 @@
 //!
 //! For a device whose slots are known a miss is pushed without memory, so that only fetches under way hold
 //! frames; any other device always has a slot. A server that may never answer is bounded by
-//! [memory](memory) as well. Files, readers and frames are not known here.
+//! [memory] as well. Files, readers and frames are not known here.
 //!
 //! Example, a device of one server: request 5 is in flight, 6 behind it; 7 is queued, and so is block 42 of
 //! reader 3, without frames. 5 completes, reader 3 is due first: its window is decided, becomes request 8 and
