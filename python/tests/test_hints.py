@@ -28,7 +28,7 @@ def paths(tmp_path, content):
 
 @pytest.fixture(autouse=True)
 def strict():
-    """A warning that a test does not expect fails it. The default engine knows nothing of reads that another test left."""
+    """A warning that a test does not expect fails it, also of reads that another test left."""
     forerun.set_default_engine(forerun.Engine(memory=64 << 20))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
