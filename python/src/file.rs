@@ -129,7 +129,7 @@ impl Handle {
         }
     }
 
-    /// What is kept of an announced file, if its engine runs.
+    /// The reader and source kept of an announced file, if its engine runs.
     fn forget(&self, key: &Key) -> Option<Kept> {
         self.engine.get().running_now()?.announced.close(key)
     }

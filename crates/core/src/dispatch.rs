@@ -46,8 +46,8 @@ pub struct Head {
 pub struct Waiting {
     /// Where it begins, in bytes from the device's beginning.
     pub position: u64,
-    /// At what amount of the device's work it is due, in bytes: see the [module](self). 0 of one that
-    /// need not wait for its turn: a single read, at random.
+    /// At what amount of the device's work it is due, in bytes: see the [module](self). 0 of a
+    /// single read at random, which does not wait for a turn.
     pub due: u64,
 }
 

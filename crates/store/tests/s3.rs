@@ -140,7 +140,7 @@ fn a_part_comes_with_the_opening_and_is_of_the_version_that_is_read() {
         let length = u32::try_from(held).unwrap();
         assert_eq!(fetch(&object, 0, length).unwrap(), all[..held]);
         assert_eq!(server.counts().0, before + 1, "{bytes}");
-        // What was read is held no more.
+        // The bytes that were read are held no more.
         assert_eq!(fetch(&object, 0, 1).unwrap(), all[..1]);
         assert_eq!(server.counts().0, before + 2, "{bytes}");
     }

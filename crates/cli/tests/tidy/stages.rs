@@ -4,26 +4,23 @@ use super::{Files, words};
 
 const ENGINE: &str = "crates/core/src/engine.rs";
 
-/// Calls back up: a fetch that is called off tells the plan whose piece it was.
-const UP: &[(&str, &str)] = &[("cancel", "hint")];
+/// Files beside the stages: reports, the list of work for stages above, tests.
+const NO_STAGES: &[&str] = &["view", "work", "tests"];
 
-/// Each call of a stage to one above it in the list.
+/// Each call of a stage to one above it in the list, and each file that the list leaves out.
 pub(super) fn stages(files: &Files) -> Vec<String> {
     let header = files.get(ENGINE).map_or("", String::as_str);
     let stages: Vec<(&str, String)> = listed(header)
         .into_iter()
         .map(|stage| (stage, text(files, stage)))
         .collect();
-    let mut complaints = Vec::new();
+    let mut complaints = unlisted(files, header);
     for (at, (stage, text)) in stages.iter().enumerate() {
         if text.is_empty() {
             complaints.push(format!("{ENGINE}: no file of the stage {stage}"));
         }
         let own: Vec<&str> = methods(text).collect();
         for (above, above_text) in &stages[..at] {
-            if UP.contains(&(stage, above)) {
-                continue;
-            }
             let calls = calls(text).filter(|name| !own.contains(name));
             for name in calls {
                 if methods(above_text).any(|method| method == name) {
@@ -42,6 +39,18 @@ fn listed(engine: &str) -> Vec<&str> {
     let block = block.skip(1).take_while(|line| line.trim() != "```");
     block
         .filter_map(|line| line.split_whitespace().next())
+        .collect()
+}
+
+/// Stages with a file that the header does not name.
+fn unlisted(files: &Files, header: &str) -> Vec<String> {
+    let folder = format!("{}/", ENGINE.trim_end_matches(".rs"));
+    let names = files.keys().filter_map(|path| path.strip_prefix(&*folder));
+    let stages = names.filter_map(|path| path.split(['/', '.']).next());
+    let known = listed(header);
+    let unknown = stages.filter(|stage| !known.contains(stage) && !NO_STAGES.contains(stage));
+    unknown
+        .map(|stage| format!("{ENGINE}: its list has no stage {stage}"))
         .collect()
 }
 

@@ -1,6 +1,6 @@
 //! Load: the requests that a device has, and those of them that hang.
 //!
-//! Part of a [device](super::device). What a request should take is known when it goes out; from the sum of
+//! Part of a [device](super::device). The time that a request should take is known when it goes out; from the sum of
 //! those before it follows when it should come. One that takes far longer *hangs*, and counts no more against
 //! the device's limit once it is written off. A server's request that comes several times as late as it should
 //! is *late*: it says nothing about the server, unless all come so.
