@@ -16,7 +16,7 @@ use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
-use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
+use rustix::fs::{CWD, FlockOperation, Mode, OFlags, ResolveFlags, flock, openat2};
 use rustix::io::Errno;
 use rustix::mount::{
     FsMountFlags, FsOpenFlags, MountAttrFlags, MountFlags, MoveMountFlags, fsconfig_create,
@@ -29,6 +29,7 @@ use rustix::net::{
 use rustix::process::{getgid, getuid};
 
 use super::own_mount::OwnMount;
+use super::point;
 use crate::failure::Failure;
 
 /// The type of our mounts in `/proc/mounts`.
@@ -43,9 +44,10 @@ const DEVICE: &str = "/dev/fuse";
 /// The longest value of `fsconfig(2)`, without its zero byte.
 const NAME_BYTES_MAX: usize = 255;
 
-/// How often a mount that came too late is withdrawn, and the pause between: others do so within milliseconds.
-const WITHDRAW_TRIES: u32 = 100;
-const WITHDRAW_PAUSE: Duration = Duration::from_millis(10);
+/// How often the turn to mount is asked for, and the pause between: others mount within milliseconds,
+/// and a lock that a stranger has on the folder costs a second.
+const TURN_TRIES: u32 = 100;
+const TURN_PAUSE: Duration = Duration::from_millis(10);
 
 /// Mounts and unmounts for those who are not root.
 pub const FUSERMOUNT: &str = "fusermount3";
@@ -63,6 +65,11 @@ pub fn mount(
     let refused = |why: &dyn std::fmt::Display| {
         Failure::Usage(format!("cannot mount on {}: {why}", mountpoint.display()))
     };
+    let occupied = || refused(&"something is mounted here already");
+    let turn = turn(mountpoint);
+    if point::mounts().is_ok_and(|all| all.iter().any(|other| other.path == mountpoint)) {
+        return Err(occupied());
+    }
     let device = OFlags::RDWR | OFlags::CLOEXEC;
     let channel = match rustix::fs::open(DEVICE, device, Mode::empty()) {
         Err(Errno::NOENT | Errno::NODEV | Errno::NXIO) => {
@@ -92,20 +99,30 @@ pub fn mount(
         }
         mounted => mounted.map_err(|e| refused(&io::Error::from(e)))?,
     };
-    // Two that mount on one path at once both find it free.
+    // Another program asks for no turn.
     if let Some(own) = own
-        && own.is_stacked()
+        && !own.stands_alone()
     {
-        // A third one may be on top for a moment, for the same reason.
-        for _ in 0..WITHDRAW_TRIES {
-            if own.take_off(mountpoint).is_ok() {
-                break;
-            }
-            thread::sleep(WITHDRAW_PAUSE);
-        }
-        return Err(refused(&"something is mounted here already"));
+        own.take_off(mountpoint).map_err(|error| refused(&error))?;
+        return Err(occupied());
     }
+    drop(turn);
     Ok((channel, own))
+}
+
+/// The turn to mount here: a lock on the folder that is to be covered, because the kernel stacks two
+/// mounts of one path, and takes off the upper one whichever is meant. None where folders cannot be locked.
+fn turn(mountpoint: &Path) -> Option<OwnedFd> {
+    let folder = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let folder = rustix::fs::open(mountpoint, folder, Mode::empty()).ok()?;
+    for _ in 0..TURN_TRIES {
+        match flock(&folder, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Some(folder),
+            Err(Errno::WOULDBLOCK) => thread::sleep(TURN_PAUSE),
+            Err(_) => return None,
+        }
+    }
+    None
 }
 
 /// The mount exists, and is known, before it is attached: to the folder found without following a

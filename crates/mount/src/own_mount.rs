@@ -83,17 +83,18 @@ impl OwnMount {
         same && listed.device == self.device && listed.kind == attach::TYPE
     }
 
-    /// Whether it was attached on top of another mount.
+    /// Whether it stands where it was attached, and on no other mount: one that lay below may have been
+    /// taken off together with it. Without /proc it is believed.
     #[must_use]
-    pub fn is_stacked(&self) -> bool {
+    pub fn stands_alone(&self) -> bool {
         let Ok(mounts) = point::mounts() else {
+            return true;
+        };
+        let Some(ours) = mounts.iter().find(|listed| self.is(listed)) else {
             return false;
         };
-        let ours = mounts.iter().find(|listed| self.is(listed));
-        ours.is_some_and(|ours| {
-            let below = mounts.iter().find(|listed| listed.number == ours.below);
-            below.is_some_and(|below| below.path == ours.path)
-        })
+        let below = mounts.iter().find(|listed| listed.number == ours.below);
+        below.is_none_or(|below| below.path != ours.path)
     }
 
     /// Takes it off its path, wherever that is now. Its open files stay readable until they are closed.
@@ -118,7 +119,11 @@ impl OwnMount {
             );
             return Err(io::Error::other(why));
         }
-        detach(&root, &path)
+        match detach(&root, &path) {
+            // Another program was faster.
+            Err(_) if point::mounts().is_ok_and(|all| !all.iter().any(|l| self.is(l))) => Ok(()),
+            detached => detached,
+        }
     }
 }
 

@@ -243,10 +243,15 @@ fn clear(mountpoint: &Path) -> Result<(), Failure> {
         ));
     }
     tracing::info!("{}: clearing away a dead mount", path.display());
-    let found = OwnMount::at(&path).map_err(io::Error::from);
-    found
-        .and_then(|(_, dead)| dead.take_off(&path))
-        .map_err(|e| refused(format!("a dead mount is in the way: {e}")))
+    let take_off = || {
+        let (root, found) = OwnMount::at(&path)?;
+        // Another program may have cleared the dead one away, and mounted.
+        match rustix::fs::fstatfs(&root) {
+            Err(Errno::NOTCONN) => found.take_off(&path),
+            _ => Ok(()),
+        }
+    };
+    take_off().map_err(|e| refused(format!("a dead mount is in the way: {e}")))
 }
 
 /// A line of the kernel's list of mounts.
