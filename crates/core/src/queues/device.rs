@@ -175,22 +175,23 @@ impl Device {
 
     /// Bytes it could transfer during one switch.
     pub(crate) fn depth(&self) -> Bytes {
-        let here = Bytes(self.arm.head().position);
+        let here = Bytes(self.arm.position());
         self.profile().competitive_depth(self.arm.distance(), here)
     }
 
     /// Bytes it could transfer in a second.
     pub(super) fn second(&self) -> Bytes {
-        let rate = self.profile().rate(Bytes(self.arm.head().position));
+        let rate = self.profile().rate(Bytes(self.arm.position()));
         Bytes(rate.saturating_mul(self.servers()))
     }
 
-    /// When a want is due, in terms of work: single reads before all others, while they may, and those that are of
-    /// no program behind them.
-    pub(super) fn due(&self, want: &Want) -> u64 {
+    /// When a want is due, in terms of work, so long after it came at most: single reads before all others, while
+    /// they may, and those that are of no program behind them.
+    pub(super) fn due(&self, want: &Want, longest: u64) -> u64 {
+        let latest = want.came.saturating_add(longest);
         match want.class {
             Class::Single if self.arm.has_express() => 0,
-            _ if self.queue.is_due(want) => self.arm.due(want.owner, want.came),
+            _ if self.queue.is_due(want) => self.arm.due(want.owner, want.came).min(latest),
             _ => u64::MAX,
         }
     }
@@ -198,7 +199,7 @@ impl Device {
     /// Time for its requests in flight and for those of programs in the queue, and for the switch to this
     /// position behind them.
     pub(crate) fn ready(&self, position: u64) -> Nanos {
-        let mut end = self.arm.head().position;
+        let mut end = self.arm.position();
         let mut time = self.load.ahead().0;
         let waiting = self.queue.of_programs();
         let waiting = waiting.map(|want| (want.position, want.bytes));

@@ -11,6 +11,10 @@ use crate::units::{Bytes, DeviceId, Nanos};
 /// continue another change, since slices are no shorter by then.
 const RUNS_COUNTED: usize = 512;
 
+/// No want is due later than so many rounds after it came: a reader may have been charged by costs that were far
+/// off. Charged right, it is due after one round at most.
+const ROUNDS: u64 = 4;
+
 impl Queues {
     /// Whether wants for a device of this profile wait without memory until it has a slot. One for any other
     /// takes its frames at once.
@@ -35,21 +39,22 @@ impl Queues {
         if runs == 0 {
             return Bytes(u64::MAX);
         }
-        let head = device.arm.head();
-        let rest = head.slice.0.saturating_sub(head.run.0);
+        let slice = self.slice(device, device.arm.runs());
+        let rest = slice.0.saturating_sub(device.arm.run().0);
         match device.arm.switches_to(position) || rest == 0 {
             true => self.slice(device, runs + 1),
             false => Bytes(rest),
         }
     }
 
-    /// How long a run may get that begins now, of so many.
+    /// How long a run may get, of so many, by the device's costs as they are known now: one that began when they
+    /// were far off does not keep its slice.
     fn slice(&self, device: &Device, runs: usize) -> Bytes {
         self.dispatch.slice(device.depth(), device.second(), runs)
     }
 
-    /// A request that is taken out next and begins a run gets its slice.
-    pub(super) fn grant_slice(&mut self, id: DeviceId, ticket: u64) {
+    /// A request that is taken out next and begins a run gets a slice among those that wait.
+    pub(super) fn begin_run(&mut self, id: DeviceId, ticket: u64) {
         let device = self.devices.get(&id);
         let Some(device) = device.filter(|device| self.holds_back(device)) else {
             return;
@@ -59,9 +64,8 @@ impl Queues {
             return;
         }
         let runs = runs(device);
-        let slice = self.slice(device, runs);
         if let Some(device) = self.devices.get_mut(&id) {
-            device.arm.grant(slice, runs);
+            device.arm.begin_run(runs);
         }
     }
 
@@ -103,14 +107,19 @@ impl Queues {
                 .filter(with(true))
                 .chain(queue.iter().filter(with(false)))
         };
+        let head = Head {
+            position: device.arm.position(),
+            run: device.arm.run(),
+            slice: self.slice(device, device.arm.runs()),
+            depth: device.depth(),
+        };
+        let turn = head.slice.0.saturating_add(head.depth.0);
+        let sharing = device.arm.runs() as u64 + 1;
+        let longest = turn.saturating_mul(sharing).saturating_mul(ROUNDS);
         let mut waiting = order().map(|(_, want)| Waiting {
             position: want.position,
-            due: device.due(want),
+            due: device.due(want, longest),
         });
-        let head = Head {
-            depth: device.depth(),
-            ..device.arm.head()
-        };
         let chosen = self.dispatch.next(&head, &mut waiting);
         let chosen = order().nth(chosen).or_else(|| order().next());
         chosen.map(|(ticket, _)| ticket)
@@ -130,4 +139,98 @@ fn runs(device: &Device) -> usize {
     begins.dedup();
     let begins = begins.iter();
     begins.filter(|at| ends.binary_search(at).is_err()).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::RATE_RANGE;
+    use crate::queues::queue::{Class, Wanted};
+    use crate::queues::request::Request;
+    use crate::spec::Choice;
+    use crate::units::{Block, Extent, FileId, ReaderId};
+
+    const DISK: DeviceId = DeviceId(0);
+    const MIB: u64 = 1 << 20;
+
+    /// A queue of this disk, one request at a time.
+    fn queues(profile: &Profile) -> Queues {
+        let mut settings = crate::plain::settings(Bytes(64 * MIB));
+        settings.dispatch = Choice::of(&crate::dispatch::LIST[0]);
+        let mut queues = Queues::new(&settings);
+        queues.told(DISK, profile);
+        queues
+    }
+
+    /// A mebibyte of a file that lies at this position.
+    fn ask(queues: &mut Queues, reader: u32, position: u64) {
+        let came = queues.devices[&DISK].came();
+        let owner = Some(ReaderId(reader));
+        let extent = Extent {
+            file: FileId(reader),
+            first: Block(0),
+            count: 256,
+        };
+        let request = queues.add(Request {
+            device: DISK,
+            position,
+            extent,
+            owner,
+            came,
+            is_cut: false,
+            demand: true,
+            ticket: 0,
+            sent: None,
+            waiters: Vec::new(),
+            orphans: Vec::new().into(),
+        });
+        let want = Want {
+            fetch: Wanted::Request(request),
+            class: Class::Program,
+            owner,
+            came,
+            position,
+            bytes: Bytes(MIB),
+        };
+        queues.push(DISK, want);
+    }
+
+    /// Sends the next of the readers that always have another request; its reader.
+    fn serve(queues: &mut Queues) -> u32 {
+        let want = queues.next(DISK, Nanos(0), u32::MAX).unwrap();
+        let request = want.request().unwrap();
+        assert!(queues.begin(&want, Nanos(0), u32::MAX).is_some());
+        queues.end(request, Nanos(0), true);
+        let reader = want.owner.unwrap().0;
+        ask(queues, reader, want.position + MIB);
+        reader
+    }
+
+    /// For the first request a rate of 1 TB/s is estimated, a depth of 8 GB; then the right one.
+    #[test]
+    fn costs_that_are_far_off_for_a_moment_cost_nobody_a_turn() {
+        let profile = |rate| {
+            let disk = Profile::constant(Nanos(8_000_000), rate).unwrap();
+            disk.with_servers(1).unwrap()
+        };
+        for readers in [2, 10, 64] {
+            let mut queues = queues(&profile(*RATE_RANGE.end()));
+            for reader in 0..readers {
+                ask(&mut queues, reader, u64::from(reader) << 32);
+            }
+            let first = serve(&mut queues);
+            queues.told(DISK, &profile(80_000_000));
+            let depth = queues.devices[&DISK].depth().0;
+            let turn = queues.dispatch.slice(Bytes(depth), Bytes(80_000_000), 2).0 + depth;
+            let round = (u64::from(readers) + 1) * turn / MIB + 1;
+            let served: Vec<u32> = (0..8 * round).map(|_| serve(&mut queues)).collect();
+            for reader in 0..readers {
+                let mut gap = 0;
+                for &other in &served {
+                    gap = if other == reader { 0 } else { gap + 1 };
+                    assert!(gap <= 5 * round, "{reader} of {readers}, after {first}");
+                }
+            }
+        }
+    }
 }
