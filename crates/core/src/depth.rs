@@ -1,6 +1,6 @@
 //! Depth: how far to fetch ahead, in bytes, for this stream on this device.
 //!
-//! Second stage of the pipeline, asked by the engine whenever a detector may open a window. One
+//! Asked by the engine whenever a detector may open a window. One
 //! method serves all streams: a question is a function of the facts and changes nothing. It knows
 //! nothing of memory; the engine cuts to a stream's share.
 

@@ -1,8 +1,8 @@
 //! Detect: is this read part of a run, and which window should be fetched next?
 //!
-//! First stage of the pipeline, called by the engine in two cases only (Wu 2010, section 4.1): a
-//! block wanted is missing, or the block wanted carries the lookahead mark. A plain hit never
-//! gets here, except for methods that ask to see every read. One detector belongs to one open
+//! Called by the engine in two cases only (Wu 2010, section 4.1): a block wanted is missing, or the
+//! block wanted carries the lookahead mark. If the device has no slot then, it is asked when the device
+//! has one. A plain hit never gets here, except for methods that ask to see every read. One detector belongs to one open
 //! file. It answers with windows:
 //!
 //! ```text

@@ -1,21 +1,22 @@
 //! Dispatch: which waiting fetch a device gets next.
 //!
-//! The stage between deciding on a fetch and sending it, asked by the engine whenever a device can
-//! take one more request. A request waits in the engine, undecided and so without memory, while the
-//! device has as many requests as it can work on, and one more so that it never runs idle. That
-//! number comes from the [measure](crate::measure) of the device: from its
-//! [profile](crate::Profile::servers) or from completed requests. With the measure `given` and no
-//! profile there is no such number; every request is then sent at once, and the device orders them.
+//! Asked by the [queues](crate::queues) whenever a device can take one more request. While it has as many as it can
+//! work on, and one more so that it never runs idle, others wait: most of them undecided, so without memory. Detect,
+//! depth and shape are asked for these *after* dispatch has chosen them. The number comes from the
+//! [measure](crate::measure) of the device: from its [profile](crate::Profile::servers) or from completed requests.
+//! With the measure `given` and no profile there is no such number; every request is then decided and sent at once,
+//! and the device orders them.
 //!
-//! A method sees where fetches lie and when they are due. It does not know readers, and it cannot
-//! hold a fetch back.
+//! A method sees where fetches lie and when they are due. It does not know readers, and it cannot hold a fetch back.
 //!
-//! Virtual finish time of fair queueing (Demers, Keshav and Shenker 1989, section 2): requests are
-//! due in the order of `F = max(F, V) + n * w`, with V the device's work so far, w the work of this
-//! run and n the runs that share the device. Work is counted in bytes; a switch counts as the bytes
-//! that could have been transferred meanwhile. Readers thus share the device equally, in slices or
-//! page by page, and a reader that asks rarely precedes streams that just had their slice. The
-//! `max` forgives lateness: idle time earns no claim.
+//! Virtual finish time of fair queueing (Demers, Keshav and Shenker 1989, section 2): requests are due in the order
+//! of `F = max(F, V) + n * w`, with V the device's work so far, w the work of this run and n the runs that share the
+//! device. Work is counted in bytes; a switch counts as the bytes that could have been transferred meanwhile. Readers
+//! thus share the device equally, in slices or page by page, and a reader that asks rarely precedes streams that just
+//! had their slice. The `max` forgives lateness: idle time earns no claim.
+//!
+//! Example: 10 streams had a slice of 3 MB each since reader 7 read a page. Its account stands behind the work, so
+//! its next read is due now, before all of them.
 
 pub mod continuing;
 

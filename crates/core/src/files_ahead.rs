@@ -20,7 +20,7 @@
 //! `asked + wasted <= 16 + used + opens / 16` ([`FREE`], [`OPENS`]). So files opened for nothing
 //! are at most 16, as many as were used, and one for each 16 files that programs opened themselves.
 //!
-//! Whoever passes more than [`PASSED`] files over does not come back: they are closed.
+//! A program that passes over more than [`PASSED`] files is not expected back: these are closed.
 
 mod asked;
 mod fill;

@@ -1,27 +1,25 @@
 //! forerun-core: the prefetching and caching engine as a pure state machine.
 //!
-//! A driver (virtual time: `forerun-sim`; real time: `forerun-io`) feeds [`Input`]s to an
-//! [`Engine`] and carries out the [`Output`]s it gets back. The engine decides which blocks to
-//! fetch, when, how much, in which pieces, and which blocks to give up. It never performs I/O,
-//! never looks at a clock, never starts a thread, never draws a random number and never touches a
-//! data byte.
+//! A driver (virtual time: `forerun-sim`; real time: `forerun-io`) feeds [`Input`]s to an [`Engine`] and carries out
+//! the [`Output`]s it gets back. The engine decides which blocks to fetch, when, how much, in which pieces, and which
+//! blocks to give up. It never performs I/O, never looks at a clock, never starts a thread, never draws a random
+//! number and never touches a data byte.
 //!
-//! A read flows one way, and the modules are the stations:
+//! A read that misses is queued as a few words; its window is decided when its device has a slot:
 //!
 //! ```text
-//! Input::Read -> detect -> depth -> admit -> dispatch -> Output::Fetch
-//!                                                             |
-//! Output::Serve <- serve <- complete <- Input::Completed <----+
-//!                    |
-//!                 reclaim -> Output::Evict
+//! Input::Read --> queue of its device --> dispatch: its turn --> detect, depth, admit, shape, layout
+//!     | resident                                                                  | Output::Fetch
+//!     v                                                                           v
+//! Output::Serve <------ the read is tried again <------ complete <------ Input::Completed
 //! ```
 //!
-//! Where folders are listed, the files opened next are opened and fetched ahead: [`next_file`].
-//! Where reads are announced, a plan stands in for detect, depth and reclaim: [`hinted`].
+//! A frame for a new block may cost an old one: *reclaim*, [`Output::Evict`]. Where folders are listed, the files
+//! opened next are opened and fetched ahead: [`next_file`]. Where reads are announced, a plan stands in for detect,
+//! depth and reclaim: [`hinted`].
 //!
-//! Beside the pipeline stand the [`table`] (which blocks are resident: the one thing drivers may
-//! look at from many threads), the [`ledger`] (counters that add up) and the [`journal`] (a run
-//! as text, replayable).
+//! Beside the pipeline stand the [`table`] (which blocks are resident: the one part that drivers may look at from
+//! many threads), the [`ledger`] (counters that add up) and the [`journal`] (a run as text, replayable).
 
 #![no_std]
 #![forbid(unsafe_code)]

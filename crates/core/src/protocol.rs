@@ -193,6 +193,9 @@ pub enum Wants {
     /// is missing, and its lookahead mark counts. Answered with `End` once the last one was there
     /// (earlier ones may be gone again by then), or with `Failed`.
     Presence,
+    /// The same in the gaps that other reads leave, as the idle class of ioprio: its blocks are fetched when no
+    /// program waits for their device, alone and for no stream. For a verifier of whole files.
+    Idle,
 }
 
 /// How a fetch ended.

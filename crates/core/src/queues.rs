@@ -1,22 +1,26 @@
 //! Queues: the devices, all that waits for them, and the fetches that they have.
 //!
-//! Everything that could be fetched is one type, a [`Want`]: a read's missing blocks, a window of a stream, a
-//! piece of an announced order, the beginning of a file ahead. Each device has one queue of them. When it has a
-//! slot the [dispatch](crate::dispatch) method picks the next by where it lies and when it is due:
+//! Everything that could be fetched is one type, a [`Want`], with a class. Each device has one queue of them. When it
+//! has a slot the [dispatch](crate::dispatch) method picks the next by where it lies and when it is due:
 //!
 //! ```text
-//! push(want) --> queue --next--> Request: it goes out, begin --> end
-//!                     \--next--> Demand, Window: its extents are decided now and take frames,
+//! producer                               class     frames       due
+//! a read misses, a window's mark is met  Program   at its turn  by the work of its reader
+//! a small read at random                 Single    at its turn  at once, with a bounded part of the work
+//! a piece of an announced order          Planned   before       behind programs, until a read waits for it
+//! the beginning of a file ahead          Ahead     before       the same; alone its batch stays together
+//! an idle read                           Idle      at its turn  beside no other want
+//!
+//! push(want) --> queue --next--> a Request has frames: it goes out, begin --> end
+//!                     \--next--> a Demand, a Window: its extents are decided now and take frames,
 //!                                each becomes a request in the same place in line
 //! ```
 //!
-//! For a device whose slots are known a miss is pushed without memory, so that only fetches under way hold
-//! frames; any other device always has a slot. A server that may never answer is bounded by
-//! [memory] as well. Files, readers and frames are not known here.
+//! A device without known slots always has one. A server that may never answer is bounded by [memory] as well. Files,
+//! readers and frames are not known here.
 //!
-//! Example, a device of one server: request 5 is in flight, 6 behind it; 7 is queued, and so is block 42 of
-//! reader 3, without frames. 5 completes, reader 3 is due first: its window is decided, becomes request 8 and
-//! goes out.
+//! Example, a device of one server: request 5 is in flight, 6 behind it; 7 is queued, and so is block 42 of reader 3,
+//! without frames. 5 completes, reader 3 is due first: its window is decided, becomes request 8 and goes out.
 
 mod arm;
 mod device;
@@ -137,14 +141,20 @@ impl Queues {
         }
     }
 
-    /// A read waits for a request from now on. The device, if the turn of a want changes by that.
-    pub(crate) fn await_request(&mut self, id: RequestId, read: ReadId) -> Option<DeviceId> {
+    /// A read waits for a request from now on. The device, if the turn of a want changes by that: not by an idle
+    /// read's wait, which does not `hurry`.
+    pub(crate) fn await_request(
+        &mut self,
+        id: RequestId,
+        read: ReadId,
+        hurries: bool,
+    ) -> Option<DeviceId> {
         let request = known(self.requests.get_mut(id), "a block in flight has a request")?;
         if request.waiters.contains(&read) {
             return None;
         }
         request.waiters.push(read);
-        if request.sent.is_some() {
+        if request.sent.is_some() || !hurries {
             return None;
         }
         let (device, ticket) = (request.device, request.ticket);

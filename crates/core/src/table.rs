@@ -16,7 +16,7 @@
 //!
 //! A lookup that runs beside a change may miss a block that is there, because entries move; it
 //! then takes the slow path, which is exact. It can never find a wrong block if the caller
-//! checks [`Table::still`] after making its interest in the frame visible to whoever reuses
+//! checks [`Table::still`] after making its interest in the frame visible to the thread that reuses
 //! frames (a hazard pointer in `forerun-io`).
 //!
 //! It does not hold data and does not know where frames lie in memory.
@@ -206,7 +206,7 @@ impl Table {
     }
 
     /// Whether the frame still holds this block, with its bytes. With sequential consistency, so
-    /// that a hazard announced before cannot be overlooked by whoever vacates the frame after.
+    /// that a hazard announced before cannot be overlooked by a thread that vacates the frame after.
     #[inline]
     #[must_use]
     pub fn still(&self, frame: Frame, file: FileId, block: Block) -> bool {

@@ -109,7 +109,7 @@ impl Ask {
     fn input(&self, read: ReadId, wants: Wants) -> Input {
         let head = match wants {
             Wants::Blocks => self.head,
-            Wants::Presence => 0,
+            Wants::Presence | Wants::Idle => 0,
         };
         Input::Read {
             read,
@@ -293,14 +293,12 @@ impl EngineHost {
 
     /// Has the engine fetch blocks and calls once they are there (or would have to be asked for in
     /// earnest: the file changed, an error, the end of the run). Nothing is held until then.
-    pub(crate) fn call_when_there(&self, ask: &Ask, call: Call) {
+    pub(crate) fn call_when_there(&self, ask: &Ask, wants: Wants, call: Call) {
         let refused = self.after_deferred(|state| {
             if state.stopped || !state.is_version(ask.file, ask.version) {
                 return Some(call);
             }
-            state.begin_read(Waiter::calling(call), |read| {
-                ask.input(read, Wants::Presence)
-            });
+            state.begin_read(Waiter::calling(call), |read| ask.input(read, wants));
             None
         });
         if let Some(call) = refused {

@@ -406,7 +406,7 @@ impl EngineState {
             complete &= frame.is_some();
             frame
         });
-        // SAFETY: the engine reserved these frames for this fetch and gives them to nobody until it
+        // SAFETY: the engine reserved these frames for this fetch and gives them to no other until it
         // completed; readers that still copy out of them are waited for before the request is
         // submitted (`threads::wait_until_clear`).
         let mut target = unsafe { Target::new(self.arena.clone(), frames) };
@@ -574,7 +574,7 @@ impl EngineState {
         self.engine.wants_releases()
     }
 
-    /// The table; nobody changes it while the lock is held.
+    /// The table; it does not change while the lock is held.
     pub(crate) fn table(&self) -> &forerun_core::table::Table {
         self.engine.table()
     }

@@ -2,7 +2,7 @@
 //!
 //! Called by a mount, or by any host that sees which files programs open in which folders. The
 //! engine's `next_file` method then expects the files that come next; the driver asks the host to
-//! open them, and the engine fetches their beginning. Where the method is `none`, or nobody opens
+//! open them, and the engine fetches their beginning. Where the method is `none`, or no host opens
 //! ahead, all of this is nothing.
 //!
 //! ```text

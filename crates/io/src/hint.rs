@@ -27,7 +27,7 @@ impl Driver {
     /// Announces that these bytes, as reader, offset and length, will be read next after those
     /// that were announced before. Says how many of them the engine took: all, or as many as there was room
     /// for; the rest can be announced once half of the known ones have been read. Bytes past the end of a file are
-    /// left out. Hints of a file are dropped when it changes or nobody has it open any more.
+    /// left out. Hints of a file are dropped when it changes or its last reader closes.
     ///
     /// # Errors
     /// There was not room for one; the message names the limit.

@@ -3,7 +3,7 @@
 //! Problem: a program that computes and does not come to its blocks is done with them, one that waits for the
 //! disk is not; only its processor time tells the two apart
 //! (`coldest-cpu` of `forerun-baselines`). Mechanism, where the composition
-//! [asks for it](forerun_core::Engine::uses_cpu_time) and nowhere else: whoever enters the engine notes its
+//! [asks for it](forerun_core::Engine::uses_cpu_time) and nowhere else: a thread that enters the engine notes its
 //! thread with the reader, and ten times a second a thread reads the clocks and hands in those that moved.
 //!
 //! ```text
@@ -146,7 +146,7 @@ fn pidfd(process: u32) -> Option<OwnedFd> {
     // SAFETY: two integers; the kernel makes a descriptor of them or refuses.
     let made = unsafe { libc::syscall(libc::SYS_pidfd_open, process.cast_signed(), 0) };
     let made = i32::try_from(made).ok().filter(|made| *made >= 0)?;
-    // SAFETY: it was made just now, for nobody else.
+    // SAFETY: it was made just now, and is used here alone.
     Some(unsafe { OwnedFd::from_raw_fd(made) })
 }
 

@@ -80,7 +80,7 @@ impl Ahead for View<'_> {
 pub fn detect(make: &dyn Fn() -> Box<dyn Detect>, seed: u64, but: &[Rule]) -> Result<(), Broken> {
     let rules = Rules { seed, but };
     let first = DetectRun::new(make(), rules, 4).finish()?;
-    // So many more that one who counts them by any small number comes to another.
+    // So many more that a method which counts them by any small number comes to another.
     let again = DetectRun::new(make(), rules, 17).finish()?;
     let how = || "the same reads give other windows after more questions".into();
     rules.check(Rule::Deterministic, first == again, how)

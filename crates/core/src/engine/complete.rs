@@ -3,7 +3,7 @@
 //! Reads go on once the completion is dealt with whole (see [`work`](super::work)).
 //!
 //! Control law of failures: a fetch may carry blocks without a reader, so its error says nothing
-//! about a reader's own block. Whoever waited for a failed fetch gets its first block fetched
+//! about a reader's own block. A read that waited for a failed fetch gets its first block fetched
 //! alone; only if that fails is the error the reader's. Failed prefetches are counted and
 //! otherwise forgotten. A cancelled fetch is no failure: its waiting reads are tried again.
 

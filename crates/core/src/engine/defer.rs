@@ -16,6 +16,7 @@
 use super::Engine;
 use super::place::FILE;
 use crate::known;
+use crate::protocol::Wants;
 use crate::queues::{Class, DEVICE, Device, Want, Wanted};
 use crate::units::{Block, Bytes, DeviceId, Extent, FileId, ReadId, ReaderId};
 
@@ -54,6 +55,13 @@ impl Engine {
             Wanted::Demand { read, .. } => self.jumps(*read),
             _ => false,
         };
+        let is_idle = match &fetch {
+            Wanted::Demand { read, .. } => self
+                .reads
+                .get(read)
+                .is_some_and(|read| read.wants == Wants::Idle),
+            _ => false,
+        };
         let bytes = self.bytes_of(Extent { file, first, count });
         let depth = self.queues.device(place.device)?.depth();
         // One jump may begin a stream; after two the reader reads at random.
@@ -62,6 +70,7 @@ impl Engine {
         Some(Want {
             fetch,
             class: match is_single {
+                _ if is_idle => Class::Idle,
                 true => Class::Single,
                 false => Class::Program,
             },

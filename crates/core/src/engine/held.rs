@@ -30,7 +30,7 @@ impl Engine {
         }
     }
 
-    /// Whoever reads this block next enters the engine, if it is there.
+    /// The next read of this block enters the engine, if the block is there.
     pub(super) fn mark(&mut self, file: FileId, block: Block) {
         if let Some(found) = self.memory.table.find(file, block) {
             self.memory.table.set(found.frame, flag::MARK);

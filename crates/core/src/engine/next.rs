@@ -1,17 +1,20 @@
 //! Next file: folders that are walked, and files opened ahead of the walker.
 //!
-//! Called with the folder inputs of drivers, and when a reader closes. Which files and how many is
-//! decided by [`files_ahead`](crate::files_ahead); here they are fetched and come back to their
-//! programs.
+//! Called with the folder inputs of drivers, and when a reader closes. Which files and how many is decided by
+//! [`files_ahead`](crate::files_ahead); here they are fetched and come back to their programs.
 //!
 //! ```text
 //! Folder, Entered --> method: a run? --> OpenAhead ..    Ahead --> window of its reader, fetched
 //!                                    \-> CloseAhead      Entered with that reader: the program's
 //! ```
 //!
-//! A reader ahead is a reader like any other, with two differences. Its requests go after all that is
-//! fetched for programs, as [planned](super::send) ones do: until a program waits for them while others
-//! wait, too. And it takes no share of a stream: files ahead have a part of the frames of their own.
+//! A reader ahead is a reader like any other, with two differences. Its requests are of the class `Ahead` of the
+//! [queues](crate::queues): behind all that is fetched for programs. And it takes no share of a stream: files ahead
+//! have a part of the frames of their own.
+//!
+//! Example: a program opens entries 7, 8, 9 of a folder. Entries 10 to 13 are opened ahead, and the beginnings of
+//! their files are queued as one batch. The program comes for 10 before it was fetched: where other programs wait, it
+//! goes out with theirs; else the batch goes on in its order.
 
 use alloc::sync::Arc;
 

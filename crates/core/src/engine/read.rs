@@ -9,7 +9,8 @@
 //! answered with 6 blocks; the next try waits for the fetch of 16.
 //!
 //! A read that only awaits its blocks (`Wants::Presence`) goes from each to the next as it arrives
-//! and never back, so it ends however little memory there is.
+//! and never back, so it ends however little memory there is. An idle one (`Wants::Idle`) does the same, and leaves
+//! marks, streams and announced orders alone.
 
 use alloc::vec::Vec;
 
@@ -74,10 +75,11 @@ impl Engine {
         };
         self.reads.insert(id, read);
         self.memory.charge(READ_BYTES);
-        if fresh {
+        let has_pattern = fresh && wants != Wants::Idle;
+        if has_pattern {
             self.take_hints(reader, access);
         }
-        if self.methods.sees_every_read && fresh && !self.is_announced(reader, first) {
+        if self.methods.sees_every_read && has_pattern && !self.is_announced(reader, first) {
             self.show_read(reader, access);
         }
         self.go_on(id);
@@ -115,10 +117,13 @@ impl Engine {
         let Some(read) = known(self.reads.get(&id), READ) else {
             return;
         };
-        let (file, reader, access) = (read.file, read.reader, read.access);
+        let (file, reader, access, wants) = (read.file, read.reader, read.access, read.wants);
         let is_missing = |engine: &Self| engine.memory.table.find(file, access.block).is_none();
         if is_missing(self) {
-            self.miss(reader, access);
+            match wants {
+                Wants::Idle => self.fetch_only(reader, file, access),
+                Wants::Blocks | Wants::Presence => self.miss(reader, access),
+            }
         }
         if is_missing(self) {
             self.starve(id);
@@ -160,7 +165,7 @@ impl Engine {
                 if self.waits_for_plan(id, reader, first) {
                     return Some(false);
                 }
-                self.fetch_announced(reader, file, access);
+                self.fetch_only(reader, file, access);
             } else if let Some((place, device)) = self.device_of(reader, first)
                 && self.queues.holds_back(device)
             {
@@ -173,13 +178,18 @@ impl Engine {
         }
         let found = self.memory.table.find(file, first)?;
         if found.flags & flag::FILLING != 0 {
-            self.take_mark(reader, access);
+            if wants != Wants::Idle {
+                self.take_mark(reader, access);
+            }
             self.wait_for(id, RequestId(self.memory.request_of(found.frame)));
             return Some(false);
         }
         if wants == Wants::Blocks {
             self.serve(id);
             return Some(false);
+        }
+        if wants == Wants::Idle {
+            return Some(self.await_next(id));
         }
         // Before the mark: the window it opens may take this frame.
         self.reached(found.frame);
@@ -212,8 +222,9 @@ impl Engine {
         let Some(read) = known(self.reads.get(&id), READ) else {
             return;
         };
+        let hurries = read.wants != Wants::Idle;
         self.readers.note_wait(read.reader, read.access.block);
-        self.await_request(request, id);
+        self.await_request(request, id, hurries);
     }
 
     /// Answers with the run of resident blocks from the first one on.
@@ -370,8 +381,8 @@ impl Engine {
         }
     }
 
-    /// Fetches the missing blocks of an announced read: there is no pattern to look for.
-    fn fetch_announced(&mut self, reader: ReaderId, file: FileId, access: Access) {
+    /// Fetches the missing blocks of an announced or an idle read: there is no pattern to look for.
+    fn fetch_only(&mut self, reader: ReaderId, file: FileId, access: Access) {
         let extent = Extent {
             file,
             first: access.block,

@@ -2,8 +2,11 @@
 //!
 //! Called when something is [queued](crate::queues), when a reader comes to wait for a planned request, and after
 //! completions. Which want is next is the queues' answer. One without memory goes to the list of
-//! [granted](super::work) ones: its fetch is decided by earlier stages, and the device takes nothing else until
-//! then.
+//! [granted](super::work) ones: its fetch is decided by earlier stages, and the device takes nothing else until then.
+//!
+//! Example: a device has a free slot, and wants 7 (request 5), 8 (a miss of read 3) and 9. 7 goes out. For the next
+//! slot 8 is granted: the list brings read 3 to its window, which becomes request 6 in the place of 8 and goes out.
+//! Then 9.
 
 use super::Engine;
 use crate::known;
@@ -13,9 +16,9 @@ use crate::readers::Pace;
 use crate::units::{DeviceId, FileId, ReadId, RequestId};
 
 impl Engine {
-    /// A read waits for a request from now on.
-    pub(super) fn await_request(&mut self, id: RequestId, read: ReadId) {
-        if let Some(device) = self.queues.await_request(id, read) {
+    /// A read waits for a request from now on; one that `hurries` brings it before those that no program waits for.
+    pub(super) fn await_request(&mut self, id: RequestId, read: ReadId, hurries: bool) {
+        if let Some(device) = self.queues.await_request(id, read, hurries) {
             self.dispatch(device);
         }
     }

@@ -3,6 +3,7 @@
 
 mod exact_hints;
 mod hung;
+mod idle;
 mod served;
 mod slow;
 
@@ -294,18 +295,23 @@ fn hint() -> impl Strategy<Value = Input> {
 }
 
 fn awaiting() -> impl Strategy<Value = Input> {
-    let place = (0..600u32, 1..100u32, any::<bool>());
-    (0..16u32, 0..8u32, place).prop_map(|(read, reader, (first, count, fresh))| Input::Read {
-        read: ReadId(read),
-        reader: ReaderId(reader),
-        access: Access {
-            block: Block(first),
-            head: 0,
-            count,
-            previous: first.checked_sub(1).map(Block),
-        },
-        fresh,
-        wants: Wants::Presence,
+    let place = (0..600u32, 1..100u32, any::<bool>(), any::<bool>());
+    (0..16u32, 0..8u32, place).prop_map(|(read, reader, (first, count, fresh, is_idle))| {
+        Input::Read {
+            read: ReadId(read),
+            reader: ReaderId(reader),
+            access: Access {
+                block: Block(first),
+                head: 0,
+                count,
+                previous: first.checked_sub(1).map(Block),
+            },
+            fresh,
+            wants: match is_idle {
+                true => Wants::Idle,
+                false => Wants::Presence,
+            },
+        }
     })
 }
 

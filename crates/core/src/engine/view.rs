@@ -1,7 +1,7 @@
 //! State of the engine, for reports: streams with their windows, devices with their
 //! queues.
 //!
-//! For reports of a driver, whenever it likes between two inputs. A copy: nothing here is used to
+//! For reports of a driver, at any time between two inputs. A copy: nothing here is used to
 //! decide, and asking changes nothing. In the order of their numbers, so that two equal engines
 //! give equal answers.
 //!

@@ -1,12 +1,15 @@
 //! Windows: ask the detector, tell it how deep, cut to the stream's share of memory.
 //!
-//! Called when a block is missing or carries the lookahead mark. This is where detect, depth and
-//! admission meet; the result goes to the fetch stage.
+//! Called when a block is missing or carries the lookahead mark: at once if its device has a slot, else when it has
+//! one ([`defer`](super::defer)). Here detect, depth and admission (cutting to the share) meet; the result goes to
+//! the fetch stage.
 //!
-//! Control law of the share: all streams with blocks ahead of their reader together may hold
-//! `unread_percent` of the memory, each the same part. A window may not take its stream above
-//! that part, but it always holds the demand, so a stream never stops moving and is never
-//! worse off than without a window.
+//! Control law of the share: all streams with blocks ahead of their reader together may hold `unread_percent` of the
+//! memory, each the same part. A window may not take its stream above that part, but it always holds the demand, so a
+//! stream never stops moving and is never worse off than without a window.
+//!
+//! Example: 64 MiB, 75 %, 12 streams with blocks ahead: 4 MiB each. A stream with 3 MiB ahead meets its mark; depth
+//! allows 2 MiB, and the window is 1 MiB.
 
 use super::Engine;
 use super::place::FILE;

@@ -1,6 +1,6 @@
 //! Reading the journal: a line's words as the input or output they stand for.
 //!
-//! Called through the `FromStr` of an [`Entry`], by replay and by whoever takes a journal for a
+//! Called through the `FromStr` of an [`Entry`], by replay and by any program that takes a journal for a
 //! trace. The mirror of [writing](super::write), word for word. A line is taken whole or refused
 //! with the first word that is wrong; no text makes it panic. The effect of an entry on an engine,
 //! and whether one follows from those before, is not looked at.
@@ -52,6 +52,7 @@ impl Words<'_> {
             },
             "read" => self.read(Wants::Blocks)?,
             "await" => self.read(Wants::Presence)?,
+            "idle" => self.read(Wants::Idle)?,
             "release" => Input::Release {
                 read: ReadId(self.number("a read")?),
             },
@@ -127,7 +128,7 @@ impl Words<'_> {
         let previous = self.previous()?;
         let head = match wants {
             Wants::Blocks => self.field("head")?,
-            Wants::Presence => 0,
+            Wants::Presence | Wants::Idle => 0,
         };
         let access = Access {
             block: Block(self.field("first")?),

@@ -52,6 +52,7 @@ impl Display for Input {
                 let (verb, head) = match wants {
                     Wants::Blocks => ("read", Some(access.head)),
                     Wants::Presence => ("await", None),
+                    Wants::Idle => ("idle", None),
                 };
                 write!(f, "{verb} {read} reader {reader} previous {previous} ")?;
                 if let Some(head) = head {

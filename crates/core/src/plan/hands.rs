@@ -19,7 +19,7 @@ use crate::units::ReaderId;
 pub(crate) struct Hands {
     /// The pieces that each reader took last.
     held: BTreeMap<ReaderId, Vec<BlockNo>>,
-    /// Those that are open, and by whom: the one that asked last.
+    /// Open pieces, each with the reader that asked last.
     open: BTreeMap<BlockNo, ReaderId>,
     /// Pieces that stay in memory for that, once for each reader, oldest first.
     kept: VecDeque<BlockNo>,

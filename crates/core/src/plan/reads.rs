@@ -11,7 +11,7 @@
 //! leave     the piece may go, unless another reader has it
 //! ```
 //!
-//! A piece that is announced several times is read at its next place, whoever reads it. A piece
+//! A piece that is announced several times is read at its next place, by any reader. A piece
 //! read in part stays in memory until its reader takes another piece, or until other readers have
 //! taken a whole window of pieces.
 

@@ -6,8 +6,13 @@
 //! is a switch and nothing else: due like a stream it would wait for slices of all others. Single reads go before
 //! them, with a bounded part of the work, the *express*.
 //!
-//! Example: reader 3 gets a request of 1 MiB behind a switch of 0.6 MiB while two runs share the device. The
-//! work grows by 1.6 MiB, the reader's account stands 4.8 MiB beyond the work as it was.
+//! ```text
+//! account = work               + (runs that wait + 1) x (bytes + switch)     at the first request of a run
+//! account = max(account, work) + (runs that wait + 1) x bytes                at those that continue it
+//! ```
+//!
+//! Example: reader 3 gets a request of 1 MiB behind a switch of 0.6 MiB while two runs wait, its own included. The
+//! work grows by 1.6 MiB, and the account stands 3 x 1.6 = 4.8 MiB beyond the work before.
 
 use crate::fixed_map::FixedMap;
 use crate::units::{Bytes, ReaderId};

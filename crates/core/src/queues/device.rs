@@ -217,7 +217,7 @@ impl Device {
         let alone = |distance| self.measure.expected(Bytes(distance), Bytes(1)).0;
         let (continuing, beginning) = (alone(0), alone(u64::MAX));
         let is_flat = beginning > 0 && continuing > beginning / 2;
-        is_flat && self.profile().is_parallel() && self.queue.undecided() > 0
+        is_flat && self.profile().is_parallel() && self.queue.has_deferred()
     }
 
     /// A fetch goes out, now. Returns its state for the completion.

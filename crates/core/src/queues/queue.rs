@@ -65,6 +65,8 @@ pub(crate) enum Class {
     /// read waits for it. Alone its batch goes first, which holds the program's next blocks: to send one
     /// before it costs two seeks, one there and one back.
     Ahead { is_awaited: bool },
+    /// Of an idle read: alone in the queue, or not at all, until another read waits for it.
+    Idle,
 }
 
 /// See the [module](self).
@@ -77,6 +79,8 @@ pub(super) struct Queue {
     undecided: usize,
     /// How many are of programs.
     programs: usize,
+    /// How many are of idle reads.
+    idle: usize,
 }
 
 impl Want {
@@ -107,6 +111,11 @@ impl Queue {
         self.undecided
     }
 
+    /// Whether any but idle ones has no frames.
+    pub(super) fn has_deferred(&self) -> bool {
+        self.undecided > self.idle
+    }
+
     /// Whether any is of a program.
     pub(super) fn is_wanted(&self) -> bool {
         self.programs > 0
@@ -130,9 +139,14 @@ impl Queue {
     pub(super) fn is_due(&self, want: &Want) -> bool {
         match want.class {
             Class::Program | Class::Single => true,
-            Class::Planned => false,
+            Class::Planned | Class::Idle => false,
             Class::Ahead { is_awaited } => is_awaited && self.is_wanted(),
         }
+    }
+
+    /// Whether a want may go out now: an idle one beside no others.
+    pub(super) fn may_go(&self, want: &Want) -> bool {
+        want.class != Class::Idle || self.idle == self.wants.len()
     }
 
     /// The ticket by which it is found.
@@ -144,6 +158,7 @@ impl Queue {
         }
         self.undecided += usize::from(!want.is_decided());
         self.programs += usize::from(want.is_of_program());
+        self.idle += usize::from(want.class == Class::Idle);
         self.wants.insert(ticket, want);
         ticket
     }
@@ -152,6 +167,7 @@ impl Queue {
         let want = self.wants.remove(&ticket)?;
         self.undecided -= usize::from(!want.is_decided());
         self.programs -= usize::from(want.is_of_program());
+        self.idle -= usize::from(want.class == Class::Idle);
         if let Wanted::Demand { file, block, .. } = want.fetch {
             let was_known = self.demands.remove(&(file, block, ticket));
             debug_assert!(was_known, "a read without memory is found by its block");
@@ -167,7 +183,8 @@ impl Queue {
         };
         match &mut want.class {
             Class::Program | Class::Single => false,
-            Class::Planned => {
+            Class::Planned | Class::Idle => {
+                self.idle -= usize::from(want.class == Class::Idle);
                 want.class = Class::Program;
                 self.programs += 1;
                 true
@@ -266,5 +283,21 @@ mod tests {
         assert!(queue.await_request(1));
         assert_eq!(due(&queue), [0, 1]);
         assert!(queue.take(1).is_some() && due(&queue).is_empty());
+    }
+
+    #[test]
+    fn an_idle_want_goes_beside_no_other_or_once_another_read_waits_for_it() {
+        let mut queue = Queue::default();
+        let request = |id| Wanted::Request(RequestId(id));
+        let go = |queue: &Queue| -> Vec<u64> {
+            let go = queue.iter().filter(|(_, want)| queue.may_go(want));
+            go.map(|(ticket, _)| ticket).collect()
+        };
+        queue.push(want(request(0), Class::Idle));
+        assert_eq!(go(&queue), [0]);
+        queue.push(want(request(1), Class::Planned));
+        assert_eq!(go(&queue), [1]);
+        assert!(!queue.has_deferred() && queue.await_request(0));
+        assert_eq!(go(&queue), [0, 1]);
     }
 }

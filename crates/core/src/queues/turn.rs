@@ -1,4 +1,12 @@
 //! Turns: which want a device gets next, and how long a run may be meanwhile.
+//!
+//! Called by the [queues](super) whenever a device may take one more request. Wants are shown to the
+//! [dispatch](crate::dispatch) method with their place and the amount of work at which they are due; idle ones only
+//! where nothing else is queued. Two rules stand before it: a device whose slots are not known gets everything at
+//! once, and beside requests that hang a fetch goes out whole before another takes memory.
+//!
+//! A *run* is wants that continue each other on the device. Its slice is granted with its first request; windows that
+//! continue it are cut to the rest. Example: a slice of 3 MB of which 2.4 MB went out leaves a window 0.6 MB.
 
 use alloc::vec::Vec;
 
@@ -102,10 +110,10 @@ impl Queues {
         // Of wants that are due at once those with memory go first.
         let order = || {
             let with = |has| move |(_, want): &(u64, &Want)| want.is_decided() == has;
-            queue
-                .iter()
+            let may_go = || queue.iter().filter(|(_, want)| queue.may_go(want));
+            may_go()
                 .filter(with(true))
-                .chain(queue.iter().filter(with(false)))
+                .chain(may_go().filter(with(false)))
         };
         let head = Head {
             position: device.arm.position(),

@@ -2,7 +2,7 @@
 //!
 //! Changed by the table; read without a lock by any thread. The value such a
 //! reader relies on is [`Words::still`]: asked after announcing the frame, it says that the frame
-//! holds the block and that whoever reuses the frame will see the announcement. So a frame is
+//! holds the block and that the thread that reuses the frame will see the announcement. So a frame is
 //! given away and vacated with sequential consistency; everything else is acquire and release.
 //!
 //! Compiled a second time by `crates/io/tests/interleavings`, which tries this in every order.
@@ -43,7 +43,7 @@ impl Words {
     }
 
     /// Whether the frame holds this block, with its bytes. With sequential consistency, so that a
-    /// hazard announced before cannot be overlooked by whoever vacates the frame after.
+    /// hazard announced before cannot be overlooked by a thread that vacates the frame after.
     #[inline]
     pub(crate) fn still(&self, frame: Frame, file: FileId, block: Block) -> bool {
         let now = self.0[frame.0 as usize].load(Ordering::SeqCst);

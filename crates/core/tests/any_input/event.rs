@@ -169,7 +169,10 @@ fn awaiting(draw: &mut Draw<'_>) -> Input {
             count,
         },
         fresh: draw.flag(),
-        wants: Wants::Presence,
+        wants: match count % 4 {
+            0 => Wants::Idle,
+            _ => Wants::Presence,
+        },
     }
 }
 

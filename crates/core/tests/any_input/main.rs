@@ -41,8 +41,8 @@ fn every_input_is_taken_and_refused_and_reads_are_deferred() {
     println!("{seen:?}");
     assert_eq!(
         seen.inputs.len(),
-        20,
-        "every input there is, reads in two ways"
+        21,
+        "every input there is, reads in three ways"
     );
     for (name, [taken, _]) in &seen.inputs {
         assert!(*taken > 0, "{name} is always refused");

@@ -72,6 +72,7 @@ fn name(input: &Input) -> &'static str {
         Input::Read { wants, .. } => match wants {
             Wants::Blocks => "read",
             Wants::Presence => "await",
+            Wants::Idle => "idle",
         },
         Input::Release { .. } => "release",
         Input::Touch { .. } => "touch",

@@ -115,7 +115,7 @@ impl Omissions {
 impl Fingerprint {
     fn of(extents: &[RawExtent]) -> Self {
         let first = &extents[..extents.len().min(FINGERPRINT_EXTENTS)];
-        // FNV-1a over words: a difference anywhere moves it, and nobody forges extents.
+        // FNV-1a over words: a difference anywhere moves it, and extents are not forged.
         let words = first.iter().flat_map(|e| [e.logical, e.physical]);
         let mix = |hash: u64, word: u64| (hash ^ word).wrapping_mul(0x0000_0100_0000_01b3);
         Self {

@@ -13,6 +13,7 @@
 
 use std::io;
 
+use forerun_core::protocol::Wants;
 use forerun_core::{Block, Served};
 
 use super::Reader;
@@ -35,6 +36,29 @@ impl Reader {
         fresh: bool,
         call: impl FnOnce(bool) + Send + 'static,
     ) {
+        self.await_blocks(offset, bytes, fresh, Wants::Presence, call);
+    }
+
+    /// The same in the gaps that other reads leave: the bytes are fetched when no program waits for their device,
+    /// without a window ahead. On a device that is never idle the call does not come. For a scrubber: the example
+    /// of that name.
+    pub fn when_resident_idle(
+        &self,
+        offset: u64,
+        bytes: usize,
+        call: impl FnOnce(bool) + Send + 'static,
+    ) {
+        self.await_blocks(offset, bytes, true, Wants::Idle, call);
+    }
+
+    fn await_blocks(
+        &self,
+        offset: u64,
+        bytes: usize,
+        fresh: bool,
+        wants: Wants,
+        call: impl FnOnce(bool) + Send + 'static,
+    ) {
         let call = |served| call(served == Served::End);
         let end = offset.saturating_add(bytes as u64);
         let end = end.min(self.version.bytes());
@@ -54,7 +78,8 @@ impl Reader {
             count: u32::try_from(count).unwrap_or(u32::MAX),
             fresh,
         };
-        self.engine_host.call_when_there(&ask, Box::new(call));
+        self.engine_host
+            .call_when_there(&ask, wants, Box::new(call));
     }
 
     /// Whether a read of these bytes would find all of them in memory and none that the engine has to
