@@ -44,6 +44,7 @@ from ._forerun import Engine
 from ._open import BufferedFile
 from ._open import open as _open
 from ._resume import Resumable
+from ._shared import holds
 
 __all__ = [
     "Announcer",
@@ -222,9 +223,14 @@ class HintedDataset:
 
 
 def share_memory(engine: Engine, workers: int) -> None:
-    """Limits this process's engine to its share of the memory; for `worker_init_fn`."""
+    """Limits this process's engine to its share of the memory; for `worker_init_fn`.
+
+    The part of a limit that processes share (`FORERUN_MEMORY_SHARED`) stays as it is.
+    """
     if workers < 1:
         raise ValueError(f"workers of {workers}: must be at least 1")
+    if holds(engine):
+        return
     engine.limit_memory(engine.memory // workers)
 
 
