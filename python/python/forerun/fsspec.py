@@ -217,6 +217,14 @@ class ForerunFileSystem(ChainedFileSystem):
     # Engines of equal settings are not the same engine.
     cachable = False
 
+    def __new__(cls, *args: Any, asynchronous: bool = False, **kwargs: Any) -> Any:
+        """A file system, or one with coroutines if that is asked for."""
+        if asynchronous and cls is ForerunFileSystem:
+            from ._asynchronous import AsynchronousFileSystem
+
+            return AsynchronousFileSystem(*args, **kwargs)
+        return super().__new__(cls)
+
     def __init__(
         self,
         target_protocol: str | None = None,
