@@ -73,6 +73,31 @@ def test_a_small_object_and_a_footer_come_with_the_opening(s3, requests, reset):
     assert requests()[before + 1 :][0] == "HEAD"
 
 
+def test_a_parquet_file_that_is_looked_for_and_opened_is_one_request(s3, s3_options, requests, reset, monkeypatch):
+    target, folder = s3
+    path = f"{folder}/table.parquet"
+    put(target, path, 1)
+    fs = fsspec.filesystem("forerun", fs=target, engine=forerun.Engine())
+    before = len(requests())
+    # As pyarrow does for each file of a data set.
+    assert fs.isfile(f"forerun://{path}")
+    with fs.open(path) as file:
+        assert file.seek(SIZE - 65_536) and file.read(65_536) == b"\1" * 65_536
+    assert requests()[before:] == ["GET"]
+    assert not fs.isfile(f"{folder}/none.parquet") and not fs.isfile(folder)
+    with pytest.raises(FileNotFoundError):
+        fs.open(f"{folder}/none.parquet")
+    # Later, it is opened in the version that it has then.
+    monkeypatch.setattr(forerun.fsspec, "_FOUND_SECONDS", 0)
+    assert fs.isfile(path)
+    put(fsspec.filesystem("s3", **s3_options, skip_instance_cache=True), path, 2)
+    with fs.open(path) as file:
+        assert file.read() == b"\2" * SIZE
+    for number in range(100):
+        fs._found[f"{number}.parquet"] = 0.0, None
+    assert fs.isfile(path) and len(fs._found) <= forerun.fsspec._FOUND_MAX
+
+
 @pytest.mark.parametrize("size", [0, 1, 5_000_000])
 def test_an_object_of_any_size_is_read_whole_by_one_call(s3, size):
     target, folder = s3

@@ -26,6 +26,7 @@ import inspect
 import itertools
 import logging
 import os
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ClassVar
@@ -243,6 +244,8 @@ class ForerunFileSystem(ChainedFileSystem):
         self.fs = fs or fsspec.filesystem(target_protocol, **(target_options or {}))
         self.engine = engine if engine is not None else default_engine()
         self.footers = Footers()
+        # Files that `isfile` has opened, and when.
+        self._found: dict[str, tuple[float, Handle]] = {}
         # As the target has them, for the methods of the base.
         self._strip_protocol = lambda path: self.fs._strip_protocol(self._below(path))  # type: ignore[method-assign]
         self._parent = lambda path: self.fs._parent(self._below(path))  # type: ignore[method-assign]
@@ -316,6 +319,9 @@ class ForerunFileSystem(ChainedFileSystem):
         if isinstance(self.fs, LocalFileSystem):
             return Object(self, path, Handle(self.engine, path))
         part = kwargs.pop("forerun_part", None) or self.footers.part(path)
+        when, handle = self._found.pop(path, (0.0, None))
+        if not kwargs and handle is not None and time.monotonic() - when < _FOUND_SECONDS:
+            return Object(self, path, handle)
         if not kwargs and (handle := _native(self.engine, self.fs, path, part=part)):
             return Object(self, path, handle)
         file = self.fs.open(path, "rb", cache_type="none", **kwargs)
@@ -329,6 +335,21 @@ class ForerunFileSystem(ChainedFileSystem):
         else:
             size, fetch, details = file.size, file._fetch_range, file.details
         return Object(self, path, _handle(self.engine, fetch, self.fs, path, size, details))
+
+    def isfile(self, path: Any) -> bool:
+        """Whether there is such a file. A Parquet file that is there is opened for the call of `open` that follows.
+
+        pyarrow calls both for each file of a data set, one file after the other: one request in place of two.
+        """
+        below = self._below(path)
+        if self.footers.has_name(below):
+            handle = _native(self.engine, self.fs, below, part=self.footers.part(below))
+            if handle is not None:
+                while len(self._found) >= _FOUND_MAX:
+                    self._found.pop(next(iter(self._found)), None)
+                self._found[below] = time.monotonic(), handle
+                return True
+        return self.fs.isfile(below)  # type: ignore[no-any-return]
 
     def _cat(self, path: str) -> Callable[[int, int], bytes]:
         def cat(start: int, end: int) -> bytes:
@@ -445,6 +466,11 @@ _OPTIONS = {
 # side by side.
 _FIRST = 4 << 20
 
+# As long as a mount believes a name: a file that is replaced later is opened in its new version.
+_FOUND_SECONDS = 1.0
+# As many as a store is asked for at once: others were not opened at all.
+_FOUND_MAX = 64
+
 # Files that are opened for one call at most, within the usual limits of descriptors and connections.
 _OPEN_MAX = 256
 # As many as a store is asked at once for its objects: see forerun-store.
@@ -464,7 +490,7 @@ def _stripped(path: str) -> str:
 
 # Methods of the target by their paths of it: those that read, and those that write.
 _READS = {
-    ("path",): "checksum created du exists expand_path find glob info isdir isfile lexists ls modified sign size "
+    ("path",): "checksum created du exists expand_path find glob info isdir lexists ls modified sign size "
     "ukey walk tree invalidate_cache",
     ("paths",): "sizes",
 }
