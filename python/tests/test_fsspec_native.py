@@ -73,6 +73,18 @@ def test_a_small_object_and_a_footer_come_with_the_opening(s3, requests, reset):
     assert requests()[before + 1 :][0] == "HEAD"
 
 
+def test_the_first_lines_come_with_the_opening(s3, requests, reset):
+    target, folder = s3
+    put(target, f"{folder}/lines.csv", 10)
+    fs = fsspec.filesystem("forerun", fs=target, engine=forerun.Engine())
+    before = len(requests())
+    with fs.open(f"{folder}/lines.csv") as file:
+        assert file.read(100_000) == b"\n" * 100_000
+        assert requests()[before:][0] == "GET" and "HEAD" not in requests()[before:]
+        file.seek(0)
+        assert file.read() == b"\n" * SIZE
+
+
 def test_a_parquet_file_that_is_looked_for_and_opened_is_one_request(s3, s3_options, requests, reset, monkeypatch):
     target, folder = s3
     path = f"{folder}/table.parquet"

@@ -319,6 +319,8 @@ class ForerunFileSystem(ChainedFileSystem):
         if isinstance(self.fs, LocalFileSystem):
             return Object(self, path, Handle(self.engine, path))
         part = kwargs.pop("forerun_part", None) or self.footers.part(path)
+        if part is None and path.endswith(_LINES):
+            part = {"first": _LINES_FIRST}
         when, handle = self._found.pop(path, (0.0, None))
         if not kwargs and handle is not None and time.monotonic() - when < _FOUND_SECONDS:
             return Object(self, path, handle)
@@ -465,6 +467,11 @@ _OPTIONS = {
 # What a connection of 80 MB/s gives in twice the time of a round trip of 30 ms: of a larger object the rest is fetched
 # side by side.
 _FIRST = 4 << 20
+
+# Readers of these begin at the beginning: what they read first comes with the opening.
+_LINES = (".csv", ".tsv", ".txt", ".log", ".json", ".jsonl", ".ndjson", ".gz", ".bz2", ".xz", ".zst")
+# A read of pandas: 3 ms of a connection of 80 MB/s, a tenth of the round trip that is saved.
+_LINES_FIRST = 256 << 10
 
 # As long as a mount believes a name: a file that is replaced later is opened in its new version.
 _FOUND_SECONDS = 1.0
