@@ -192,3 +192,8 @@ def test_an_epoch_goes_on_from_a_state_with_any_number_of_workers(path, way):
         assert len(iter(loader)) == len(loader)
     loader.sampler.set_epoch(3)
     assert [index for batch in loader for index, _, _ in batch] == loader.sampler.plan.order(3)
+    # As frameworks make a loader of another.
+    anew = type(loader)(loader.dataset, batch_size=8, sampler=loader.sampler, collate_fn=together)
+    assert [index for batch in anew for index, _, _ in batch] == loader.sampler.plan.order(3)
+    with pytest.raises(TypeError, match="must be one of forerun.torch.data_loader"):
+        anew.load_state_dict(state)

@@ -15,19 +15,20 @@ be another one. All ranks are at the same place, and load the same state. An ord
 """
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 
 class Resumable:
     """The part of a `DataLoader` that counts batches. Its classes are made by `data_loader`."""
 
-    # It leaves out the first batches.
-    _order: Any
+    # It leaves out the first batches; None in a loader that a framework has made of this one, by its class.
+    _order: Any = None
     # The sampler with the epoch.
-    _epochs: Any
+    _epochs: Any = None
     # The values that the order follows from.
-    _told: dict[str, Any]
+    _told: Mapping[str, Any] = MappingProxyType({})
     # Of the iteration that began last.
     _epoch: int | None = None
     _given: int = 0
@@ -39,7 +40,8 @@ class Resumable:
         self._epoch = _epoch(self._epochs)
         first = state["batches"] if state is not None and state["epoch"] == self._epoch else 0
         self._given = first
-        self._order.leave_out(first)
+        if self._order is not None:
+            self._order.leave_out(first)
         return _Counted(self, super().__iter__())  # type: ignore[misc]
 
     def state_dict(self) -> dict[str, Any]:
@@ -54,6 +56,8 @@ class Resumable:
 
         Of an epoch that was at its end, no batch is left. Raises `ValueError` for the state of another order.
         """
+        if self._order is None:
+            raise TypeError("loader: must be one of forerun.torch.data_loader, to go on from a place")
         for name in ("epoch", "batches", *self._told):
             if name not in state:
                 raise ValueError(f"state {state!r}: must have {name!r}, as state_dict() gives it")
