@@ -5,6 +5,10 @@
 Each run is a process of its own, whose modules are imported before the clock starts; sides take turns, and medians are
 printed, with the bytes and requests that the store counted. Sides that are not installed are left out by name. Four
 Parquet files of 32 MB have ten row groups of three columns; the lines are 25 MB, the array 210 MB without compression.
+
+No side of fsspec can be sooner than the ceiling, of the bytes that forerun fetched:
+
+    making of the client of s3fs + max(the same work on local files, first byte + bytes / rate of the store)
 """
 
 import argparse
@@ -44,6 +48,9 @@ fs = fsspec.filesystem("s3")
 """
 
 
+CLIENT = ("import fsspec", PLAIN + ".connect()")
+
+
 def threads(name, count, piece):
     """Objects at once, a thread each."""
     text = dict(name=name, count=count, piece=piece)
@@ -60,13 +67,15 @@ def parquet(columns):
         "s3fs": (PANDAS, read.format(address="s3://bed/p0.parquet", more=", storage_options={'anon': False}")),
         "pyarrow": (PANDAS, read.format(address="s3://bed/p0.parquet", more="")),
         "forerun": (PANDAS, read.format(address="forerun::s3://bed/p0.parquet", more="")),
+        "local": (PANDAS, read.format(address="p0.parquet", more="")),
     }
 
 
 def scan(more):
     """A dataset of four files."""
     sides = {"s3fs": PLAIN, "pyarrow": ARROW, "forerun": OURS}
-    return {side: (DATASET, SCAN.format(paths=PATHS, fs=fs, more=more)) for side, fs in sides.items()}
+    found = {side: (DATASET, SCAN.format(paths=PATHS, fs=fs, more=more)) for side, fs in sides.items()}
+    return found | {"local": (DATASET, SCAN.format(paths=PATHS.replace("bed/", ""), fs=None, more=more))}
 
 
 CASES = {
@@ -77,18 +86,22 @@ CASES = {
     "DuckDB, 4 files, two columns": {
         "s3fs": (DUCK.format(fs=PLAIN), QUERY.format(scheme="s3")),
         "forerun": (DUCK.format(fs=OURS), QUERY.format(scheme="forerun")),
+        "local": (DUCK.format(fs=PLAIN), QUERY.format(scheme="").replace("://bed/", "")),
     },
     "lines of 25 MB": {
         "s3fs": ("import fsspec", LINES.format(address="s3://bed/lines.csv")),
         "forerun": ("import fsspec", LINES.format(address="forerun::s3://bed/lines.csv")),
+        "local": ("import fsspec", LINES.format(address="lines.csv")),
     },
     "pandas.read_csv, 25 MB": {
         "s3fs": (PANDAS, "pandas.read_csv('s3://bed/lines.csv')"),
         "forerun": (PANDAS, "pandas.read_csv('forerun::s3://bed/lines.csv')"),
+        "local": (PANDAS, "pandas.read_csv('lines.csv')"),
     },
     "zarr, 200 chunks of 1 MB": {
         "s3fs": ("import zarr", "zarr.open_array('s3://bed/array.zarr', mode='r')[:]"),
         "forerun": ("import zarr", "zarr.open_array('forerun::s3://bed/array.zarr', mode='r')[:]"),
+        "local": ("import zarr", "zarr.open_array('array.zarr', mode='r')[:]"),
     },
     "cat of 64 objects of 1 MB": {
         "s3fs": ("import fsspec", PLAIN + ".cat(['bed/many/%06d' % i for i in range(64)])"),
@@ -129,9 +142,10 @@ def write_files(folder):
 
 
 class Store:
-    """A running store."""
+    """A running store, and the folder of its files."""
 
-    def __init__(self, program, arguments, options):
+    def __init__(self, program, arguments, options, folder=None):
+        self.folder, self.first_byte, self.rate = folder, number(options.first_byte, "ms") / 1e3, number(options.rate, "MB") * 1e6
         command = [program, "store", "--first-byte", options.first_byte, "--connection-rate", options.connection_rate]
         command += ["--rate", options.rate, *arguments]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
@@ -139,6 +153,13 @@ class Store:
 
     def counters(self):
         return json.load(urllib.request.urlopen(f"{self.address}/-/counters"))
+
+
+def number(text, unit):
+    """A number with its unit."""
+    if not text.endswith(unit):
+        raise SystemExit(f"{text}: must be a number and {unit}")
+    return float(text.removesuffix(unit))
 
 
 def run(side, store):
@@ -151,7 +172,8 @@ def run(side, store):
     address = {"AWS_ENDPOINT_URL": store.address, "AWS_REGION": "us-east-1", "PYTHONWARNINGS": "ignore"}
     before = store.counters()
     ended = subprocess.run(
-        [sys.executable, "-c", code], env={**environment(), **address}, capture_output=True, text=True, preexec_fn=before_others
+        [sys.executable, "-c", code], env={**environment(), **address}, capture_output=True, text=True, preexec_fn=before_others,
+        cwd=store.folder,
     )
     if ended.returncode:
         raise SystemExit(ended.stderr)
@@ -174,11 +196,11 @@ def main():
         raise SystemExit(f"not installed: {', '.join(missing)}")
     with tempfile.TemporaryDirectory() as folder:
         write_files(folder)
-        stores = {True: Store(options.program, ["--files", folder], options)}
+        stores = {True: Store(options.program, ["--files", folder], options, folder)}
         stores[False] = Store(options.program, ["--objects", OBJECTS], options)
         try:
-            print("| work | side | s | least to most | MB fetched | requests | speed, of s3fs |")
-            print("| --- | --- | --- | --- | --- | --- | --- |")
+            print("| work | side | s | least to most | MB fetched | requests | speed, of s3fs | of the ceiling |")
+            print("| --- | --- | --- | --- | --- | --- | --- | --- |")
             for case, sides in CASES.items():
                 if any(part in case for part in parts):
                     is_of_files = not case.startswith(("cat", "cache_type"))
@@ -190,16 +212,21 @@ def main():
 
 def table(case, sides, store, runs):
     """The rows of a case."""
+    sides = {"client": CLIENT, "local": ("pass", "pass"), **sides}
     results = {side: [] for side in sides}
     for _ in range(runs):
         for side in sides:
             results[side].append(run(sides[side], store))
     theirs = statistics.median(seconds for seconds, _, _ in results["s3fs"])
+    client, local = (statistics.median(seconds for seconds, _, _ in results.pop(part)) for part in ("client", "local"))
+    transfer = store.first_byte + statistics.median(fetched for _, fetched, _ in results["forerun"]) / store.rate
+    ceiling = client + max(local, transfer)
+    print(f"| {case} | ceiling | {ceiling:.3f} | | | | {theirs / ceiling:.2f} | {client:.3f} + max({local:.3f}, {transfer:.3f}) |")
     for side, rows in results.items():
         seconds, fetched, requests = (sorted(column) for column in zip(*rows))
         median = statistics.median(seconds)
         figures = [f"{median:.3f}", f"{seconds[0]:.3f} to {seconds[-1]:.3f}", f"{statistics.median(fetched) / 1e6:.1f}"]
-        figures += [f"{statistics.median(requests):.0f}", f"{theirs / median:.2f}"]
+        figures += [f"{statistics.median(requests):.0f}", f"{theirs / median:.2f}", f"{ceiling / median:.2f}"]
         print(f"| {case} | {side} | {' | '.join(figures)} |", flush=True)
 
 

@@ -172,8 +172,13 @@ impl Engine {
     /// Lowers the memory limit, in bytes or as "1GiB", or raises it up to that of the construction.
     fn limit_memory(&self, py: Python<'_>, memory: &Bound<'_, PyAny>) -> PyResult<()> {
         let memory = size("memory", memory)?;
-        let running = self.running()?;
-        released(py, || running.driver.limit_memory(Bytes(memory)))?.map_err(errors::of)?;
+        match self.running_now() {
+            Some(running) => {
+                released(py, || running.driver.limit_memory(Bytes(memory)))?.map_err(errors::of)?;
+            }
+            // A child process that reads nothing starts no engine for its limit.
+            None => self.choices.check_limit(memory)?,
+        }
         self.limit.store(memory, Ordering::Relaxed);
         Ok(())
     }

@@ -154,6 +154,19 @@ impl Choices {
             .map_err(errors::value)
     }
 
+    /// Checks a limit that an engine has from its start on.
+    ///
+    /// # Errors
+    /// `ValueError` with the value and the range.
+    pub(crate) fn check_limit(&self, memory: u64) -> PyResult<()> {
+        if memory > self.memory {
+            let most = format!("must be at most {} bytes", self.memory);
+            return Err(errors::value(format!("memory of {memory} bytes: {most}")));
+        }
+        let settings = self.preset.settings(Bytes(memory));
+        settings.map(drop).map_err(errors::value)
+    }
+
     /// Starts an engine.
     ///
     /// # Errors

@@ -81,6 +81,8 @@ class Ranges(SimpleHTTPRequestHandler):
         if "untagged" not in path:
             self.send_header("ETag", f'"{hashlib.sha256(content).hexdigest()}"')
         self.send_header("Accept-Ranges", "bytes")
+        # Azure's client reads no answer without one.
+        self.send_header("Last-Modified", self.date_time_string(os.path.getmtime(path)))
         self.send_header("Content-Length", str(len(part)))
         self.end_headers()
         if not is_head:

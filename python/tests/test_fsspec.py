@@ -1,5 +1,6 @@
 """fsspec: the cache type and the protocol, over a file system that counts and fails on demand."""
 
+import asyncio
 import gc
 import io
 import os
@@ -271,3 +272,38 @@ def test_a_position_that_one_thread_sets_is_that_of_the_reads_of_others(remote, 
         assert file.read() == content[:SIZE] and file.read() == b""
         file.seek(SIZE + 5)
         assert file.read() == b"" and file.tell() == SIZE + 5
+
+
+class Meeting(MemoryFileSystem):
+    """A file system whose details are given to 40 callers at once, and to none before."""
+
+    cachable = False
+    barrier = threading.Barrier(40)
+
+    def info(self, path, **kwargs):
+        self.barrier.wait(timeout=60)
+        return super().info(path, **kwargs)
+
+
+def test_coroutines_have_as_many_calls_at_once_as_a_store_has_requests(engine):
+    target = Meeting()
+    for number in range(40):
+        target.pipe_file(f"/meeting/{number}", b"%d" % number)
+    fs = fsspec.filesystem("forerun", fs=target, engine=engine, asynchronous=True)
+    assert fs.async_impl and fs.asynchronous
+
+    async def together():
+        return await asyncio.gather(*(fs._cat_file(f"/meeting/{number}") for number in range(40)))
+
+    # The event loop has six threads on a machine with two processors, and 32 at most.
+    assert asyncio.run(together()) == [b"%d" % number for number in range(40)]
+
+
+def test_a_file_system_with_coroutines_is_one_again_where_it_is_unpickled_or_read_as_json(engine):
+    MemoryFileSystem().pipe_file("/asynchronous", b"content")
+    made = fsspec.filesystem("forerun", target_protocol="memory", engine=engine, asynchronous=True)
+    copies = [pickle.loads(pickle.dumps(made)), fsspec.AbstractFileSystem.from_json(made.to_json())]
+    assert copies[0].sync_fs.engine is engine
+    for fs in copies:
+        assert type(fs) is type(made) and fs.asynchronous
+        assert asyncio.run(fs._cat_file("/asynchronous")) == b"content"

@@ -2,13 +2,17 @@
 
 import errno
 import logging
+import os
+import threading
+from functools import partial
+from http.server import ThreadingHTTPServer
 
 import fsspec
 import pytest
 
 import forerun.fsspec
 from forerun import native
-from targets import http, s3, s3_options  # noqa: F401
+from targets import Ranges, http, s3, s3_options  # noqa: F401
 
 SIZE = 300_000
 
@@ -67,6 +71,43 @@ def test_a_small_object_and_a_footer_come_with_the_opening(s3, requests, reset):
     with fs.open(f"{folder}/table.parquet") as file:
         assert file.read() == table
     assert requests()[before + 1 :][0] == "HEAD"
+
+
+def test_the_first_lines_come_with_the_opening(s3, requests, reset):
+    target, folder = s3
+    put(target, f"{folder}/lines.csv", 10)
+    fs = fsspec.filesystem("forerun", fs=target, engine=forerun.Engine())
+    before = len(requests())
+    with fs.open(f"{folder}/lines.csv") as file:
+        assert file.read(100_000) == b"\n" * 100_000
+        assert requests()[before:][0] == "GET" and "HEAD" not in requests()[before:]
+        file.seek(0)
+        assert file.read() == b"\n" * SIZE
+
+
+def test_a_parquet_file_that_is_looked_for_and_opened_is_one_request(s3, s3_options, requests, reset, monkeypatch):
+    target, folder = s3
+    path = f"{folder}/table.parquet"
+    put(target, path, 1)
+    fs = fsspec.filesystem("forerun", fs=target, engine=forerun.Engine())
+    before = len(requests())
+    # As pyarrow does for each file of a data set.
+    assert fs.isfile(f"forerun://{path}")
+    with fs.open(path) as file:
+        assert file.seek(SIZE - 65_536) and file.read(65_536) == b"\1" * 65_536
+    assert requests()[before:] == ["GET"]
+    assert not fs.isfile(f"{folder}/none.parquet") and not fs.isfile(folder)
+    with pytest.raises(FileNotFoundError):
+        fs.open(f"{folder}/none.parquet")
+    # Later, it is opened in the version that it has then.
+    monkeypatch.setattr(forerun.fsspec, "_FOUND_SECONDS", 0)
+    assert fs.isfile(path)
+    put(fsspec.filesystem("s3", **s3_options, skip_instance_cache=True), path, 2)
+    with fs.open(path) as file:
+        assert file.read() == b"\2" * SIZE
+    for number in range(100):
+        fs._found[f"{number}.parquet"] = 0.0, None
+    assert fs.isfile(path) and len(fs._found) <= forerun.fsspec._FOUND_MAX
 
 
 @pytest.mark.parametrize("size", [0, 1, 5_000_000])
@@ -161,18 +202,116 @@ class Stand:
 def test_tokens_and_keys_of_gcsfs_and_adlfs_are_taken_over_or_left_to_them(tmp_path):
     key = tmp_path / "key.json"
     key.write_text("{}")
-    assert native._gs(Stand(token=str(key)), "b/k").variables["GOOGLE_APPLICATION_CREDENTIALS"] == str(key)
-    assert native._gs(Stand(token="anon"), "b/k").url == "gs://b/k"
-    for left in (Stand(token=None), Stand(token="cloud"), Stand(token="anon", requester_pays=True)):
-        with pytest.raises(native.UnknownOptionError):
+
+    def google(token, found=True, **attributes):
+        credentials = Stand(token=token, credentials=found or None)
+        return Stand(**{"credentials": credentials, "_location": "https://storage.googleapis.com", **attributes})
+
+    home = {"HOME": os.devnull}
+    assert native._gs(google(str(key)), "b/k").variables == home | {"GOOGLE_APPLICATION_CREDENTIALS": str(key)}
+    assert native._gs(google("ya29.token"), "b/k").variables == home | {"GOOGLE_BEARER_TOKEN": "ya29.token"}
+    # Of a search that found nothing, too.
+    for token in ("anon", None):
+        assert native._gs(google(token, found=False), "b/k") == ("gs://b/k", home, False)
+    emulated = google("anon", found=False, _location="http://127.0.0.1:4443/")
+    assert native._gs(emulated, "b/k").variables == home | {"GOOGLE_BASE_URL": "http://127.0.0.1:4443"}
+    for left, named in (
+        (google(None), "token"),
+        (google("cloud"), "token"),
+        (google("google_default"), "token"),
+        (google("anon", found=False, requester_pays=True), "requester_pays"),
+        (google("anon", found=False, session_kwargs={"trust_env": True}), "session_kwargs"),
+        (google("anon", found=False, version_aware=True), "version_aware"),
+        (google("anon", found=False, _use_client_cert=True), "_use_client_cert"),
+    ):
+        with pytest.raises(native.UnknownOptionError, match=named):
             native._gs(left, "b/k")
     account = {"account_name": "a"}
+    assert native._az(Stand(**account, anon=True, account_host="h.net"), "c/k").variables["AZURE_STORAGE_ENDPOINT"] == "https://h.net"
+    string = "AccountName=n;AccountKey=a2V5;EndpointSuffix=core.windows.net"
+    assert native._az(Stand(**account, account_key="k", connection_string=string), "c/k").variables == {
+        **home,
+        "AZURE_STORAGE_ACCOUNT_NAME": "n",
+        "AZURE_STORAGE_ACCOUNT_KEY": "a2V5",
+        "AZURE_STORAGE_ENDPOINT": "https://n.blob.core.windows.net",
+    }
     assert native._az(Stand(**account, account_key="k"), "c/k").variables["AZURE_STORAGE_ACCOUNT_KEY"] == "k"
     assert native._az(Stand(**account, sas_token="s"), "c/k").variables["AZURE_STORAGE_SAS_TOKEN"] == "s"
     assert native._az(Stand(**account, anon=True), "c/k").url == "az://c/k"
-    for left in (Stand(**account), Stand(**account, connection_string="x"), Stand(account_key="k")):
-        with pytest.raises(native.UnknownOptionError):
+    for left, named in (
+        (Stand(**account), "credentials of the environment"),
+        (Stand(**account, connection_string="UseDevelopmentStorage=true"), "connection_string: usedevelopmentstorage"),
+        (Stand(**account, connection_string="AccountKey=k"), "account_name"),
+        (Stand(account_key="k"), "account_name"),
+        (Stand(**account, account_key="k", client_id="i"), "client_id"),
+        (Stand(**account, credential=object()), "credential"),
+        (Stand(**account, account_key="k", request_session=object()), "request_session"),
+        (Stand(**account, account_key="k", location_mode="secondary"), "location_mode"),
+        (Stand(**account, account_key="k", version_aware=True), "version_aware"),
+    ):
+        with pytest.raises(native.UnknownOptionError, match=named):
             native._az(left, "c/k")
+
+
+@pytest.fixture
+def recorded(tmp_path):
+    """A server of a folder with ranges; its address, and the path and the authorization of each request."""
+    requests = []
+
+    class Recording(Ranges):
+        def answer(self, is_head):
+            requests.append((self.path, self.headers.get("Authorization", "")))
+            super().answer(is_head)
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Recording, directory=tmp_path))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}", requests
+    server.shutdown()
+    server.server_close()
+
+
+def read_by_the_engine(target, path, content):
+    fs = fsspec.filesystem("forerun", fs=target, engine=forerun.Engine())
+    with fs.open(path) as file:
+        assert file._handle.name.split("://")[1] == path
+        assert file.read() == content
+    assert fs.cat_file(path, 5, 10) == content[5:10]
+
+
+@pytest.mark.parametrize("given", ["key", "token", "nothing"])
+def test_an_account_of_adlfs_is_read_by_the_engine_with_its_own_rights(recorded, tmp_path, given, reset):
+    pytest.importorskip("adlfs", reason="adlfs is not installed; `make libraries` fetches it")
+    address, requests = recorded
+    content = bytes(range(256)) * 2000
+    (tmp_path / "account" / "container").mkdir(parents=True)
+    (tmp_path / "account" / "container" / "key").write_bytes(content)
+    right = {"key": "AccountKey=a2V5;", "token": "SharedAccessSignature=sv=2024&sig=abc%3D;", "nothing": ""}[given]
+    string = f"AccountName=account;{right}BlobEndpoint={address}/account;"
+    target = fsspec.filesystem("az", connection_string=string, skip_instance_cache=True)
+    read_by_the_engine(target, "container/key", content)
+    assert requests
+    for path, authorization in requests:
+        assert authorization.startswith("SharedKey account:") == (given == "key")
+        assert ("sig=abc%3D" in path) == (given == "token")
+
+
+@pytest.mark.parametrize("way", ["option", "variable"])
+def test_an_endpoint_of_gcsfs_is_that_of_the_engine(recorded, tmp_path, way, monkeypatch, reset):
+    pytest.importorskip("gcsfs", reason="gcsfs is not installed; `make libraries` fetches it")
+    address, requests = recorded
+    content = bytes(range(256)) * 2000
+    (tmp_path / "bucket").mkdir()
+    (tmp_path / "bucket" / "key").write_bytes(content)
+    if way == "variable":
+        monkeypatch.setenv("STORAGE_EMULATOR_HOST", address)
+    options = {"endpoint_url": address} if way == "option" else {}
+    target = fsspec.filesystem("gs", token="anon", **options, skip_instance_cache=True)
+    read_by_the_engine(target, "bucket/key", content)
+    assert {authorization for _, authorization in requests} == {""}
+    # As gcsfs has it of a text that is no file.
+    target.credentials.token, target.credentials.credentials = "ya29.token", object()
+    read_by_the_engine(target, "bucket/key", content)
+    assert requests[-1][1] == "Bearer ya29.token"
 
 
 def test_an_object_of_http_without_a_strong_etag_is_read_by_the_target(http, tmp_path, reset):

@@ -130,12 +130,22 @@ def test_xarray_reads_a_zarr_store(address, tmp_path):
         assert read.load().equals(data)
 
 
-def test_datasets_streams_a_parquet_file_of_another_file_system(monkeypatch, tmp_path):
+@pytest.fixture
+def datasets(monkeypatch, tmp_path):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    monkeypatch.setenv("HF_HOME", str(tmp_path / "hub"))
+    datasets = pytest.importorskip("datasets")
+    # Offline it copies no file of another file system.
+    monkeypatch.setattr(datasets.config, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(datasets.config, "HF_UPDATE_DOWNLOAD_COUNTS", False)
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "hub")
+    monkeypatch.setattr(datasets.config, "DOWNLOADED_DATASETS_PATH", tmp_path / "hub" / "downloads")
+    datasets.disable_progress_bars()
+    return datasets
+
+
+def test_datasets_streams_a_parquet_file_of_another_file_system(datasets):
     pyarrow = pytest.importorskip("pyarrow")
     parquet = pytest.importorskip("pyarrow.parquet")
-    datasets = pytest.importorskip("datasets")
     with fsspec.open("memory://folder/table.parquet", "wb") as file:
         parquet.write_table(pyarrow.table({"a": range(1_000)}), file)
     for files, options in (
@@ -149,3 +159,44 @@ def test_datasets_streams_a_parquet_file_of_another_file_system(monkeypatch, tmp
         )
         assert [row["a"] for row in read] == list(range(1_000))
         assert forerun.default_engine().ledger()["reads"] > before
+
+
+def test_datasets_of_numbered_rows_are_made_of_copies_of_the_files(datasets, tables):
+    files = f"forerun://{tables}/part*.parquet::file://"
+    read = datasets.load_dataset("parquet", data_files={"train": files}, split="train", columns=["b"])
+    assert len(read) == 3 * LENGTH and read[LENGTH]["b"] == 1
+    assert sum(read["b"][:]) == 3 * LENGTH
+
+
+class Content:
+    """Rows of addresses with the bytes that lie there."""
+
+    def __init__(self, engine):
+        self.engine = engine
+
+    def __call__(self, rows):
+        samples = []
+        for path in rows["path"]:
+            with forerun.open(path, engine=self.engine) as file:
+                samples.append(file.read())
+        return {"sample": samples}
+
+
+def test_samples_of_a_dataset_with_addresses_are_announced(datasets, tmp_path, content):
+    pytest.importorskip("torch", reason="torch is not installed; `make torch` fetches it")
+    import forerun.torch
+
+    paths = []
+    for number in range(50):
+        paths.append(str(tmp_path / f"{number}.bin"))
+        (tmp_path / f"{number}.bin").write_bytes(content[number * 5000 :][:5000])
+    engine = forerun.Engine(memory=16 << 20)
+
+    dataset = datasets.Dataset.from_dict({"path": paths}).with_transform(Content(engine))
+    loader = forerun.torch.data_loader(
+        dataset, lambda index: (paths[index], 0, None), batch_size=8, seed=3, engine=engine
+    )
+    got = [sample for batch in loader for sample in batch["sample"]]
+    assert got == [content[index * 5000 :][:5000] for index in loader.sampler.plan.order(0)]
+    assert loader.dataset.announcer().unexpected == 0
+    assert engine.ledger()["hints_read"] > 0

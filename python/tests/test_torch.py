@@ -55,12 +55,17 @@ class Worker:
 class StandIn:
     """`torch.utils.data.DataLoader` with batches of lists."""
 
-    def __init__(self, dataset, *, batch_size, sampler, drop_last, num_workers, worker_init_fn):
+    def __init__(
+        self, dataset, *, num_workers, worker_init_fn, batch_size=1, sampler=None, drop_last=False, batch_sampler=None
+    ):
         self.dataset, self.sampler, self.batch_size = dataset, sampler, batch_size
-        self.drop_last, self.workers = drop_last, num_workers
+        self.drop_last, self.workers, self.batch_sampler = drop_last, num_workers, batch_sampler
         assert (worker_init_fn is None) == (num_workers == 0)
 
     def __iter__(self):
+        if self.batch_sampler is not None:
+            yield from ([self.dataset[index] for index in batch] for batch in self.batch_sampler)
+            return
         order, size = list(self.sampler), self.batch_size
         batches = [order[i : i + size] for i in range(0, len(order), size)]
         if self.drop_last:
@@ -206,3 +211,103 @@ def test_a_worker_has_its_share_of_the_memory(engine):
 def test_values_out_of_range_are_named_with_the_range(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+class Evens:
+    """A sampler with an order and no epoch."""
+
+    def __iter__(self):
+        return iter(range(0, 60, 2))
+
+    def __len__(self):
+        return 30
+
+
+class Rotated(Evens):
+    """A sampler with epochs, as `DistributedSampler` of torch."""
+
+    epoch = 0
+
+    def set_epoch(self, epoch):
+        self.epoch = epoch
+
+    def __iter__(self):
+        return iter([(index + self.epoch) % 100 for index in super().__iter__()])
+
+
+def resumable(path, engine, kind, workers=0):
+    """A loader of one kind, and its order in an epoch."""
+    samples = Samples(path, engine)
+    options = {"batch_size": 4, "engine": engine, "ahead": 16}
+    if kind == "plan":
+        loader = forerun.torch.data_loader(samples, samples.locate, seed=7, num_workers=workers, **options)
+        if workers:
+            loader.dataset.locate = samples.locate
+        return loader, loader.sampler.set_epoch, loader.sampler.plan.order
+    sampler = Evens() if kind == "evens" else Rotated()
+    loader = forerun.torch.data_loader(samples, samples.locate, sampler=sampler, **options)
+
+    def order(epoch):
+        return [(index + (epoch if kind == "rotated" else 0)) % 100 for index in range(0, 60, 2)]
+
+    return loader, getattr(sampler, "set_epoch", lambda epoch: None), order
+
+
+@pytest.mark.parametrize(("kind", "workers"), [("plan", 0), ("plan", 3), ("evens", 0), ("rotated", 0)])
+def test_an_epoch_goes_on_in_another_process_from_the_place_of_a_state(
+    torch, path, engine, content, kind, workers
+):
+    loader, set_epoch, order = resumable(path, engine, kind, workers)
+    set_epoch(1)
+    batches = iter(loader)
+    for number in range(3):
+        assert loader.state_dict()["batches"] == number
+        next(batches)
+    state = pickle.loads(pickle.dumps(loader.state_dict()))
+    assert state["batches"] == 3
+
+    fresh = forerun.Engine(memory=8 << 20)
+    loader, set_epoch, order = resumable(path, fresh, kind, workers)
+    loader.load_state_dict(state)
+    assert loader.state_dict() == state
+    for epoch in (1, 2):
+        set_epoch(epoch)
+        read = [sample for batch in loader for sample in batch]
+        expected = order(epoch)[12 if epoch == 1 else 0 :]
+        assert read == [content[index * SAMPLE :][:SAMPLE] for index in expected]
+        if kind == "plan":
+            assert set(loader.unexpected) == {0}
+        else:
+            assert loader.dataset.announcer().unexpected == 0
+    if kind != "plan":
+        # No sample that was left out; a plan announces the epoch after, too.
+        assert fresh.ledger()["hints"] == 18 + 30
+
+
+def test_another_epoch_than_that_of_the_state_begins_at_its_beginning(torch, path, engine):
+    loader, set_epoch, order = resumable(path, engine, "plan")
+    loader.load_state_dict({**loader.state_dict(), "epoch": 4, "batches": 2})
+    assert loader.sampler.epoch == 4
+    set_epoch(5)
+    assert len([sample for batch in loader for sample in batch]) == len(order(5))
+    assert loader.state_dict() == {**loader.state_dict(), "epoch": 5, "batches": -(-len(order(5)) // 4)}
+
+
+@pytest.mark.parametrize(
+    ("kind", "changed", "message"),
+    [
+        ("plan", {"seed": 8}, "seed of 8 in the state: must be 7"),
+        ("plan", {"batch_size": 3}, "batch_size of 3 in the state: must be 4"),
+        ("plan", {"batches": -1}, "batches of -1 in the state: must lie from 0 to"),
+        ("plan", {"batches": "1"}, "batches of '1' in the state: must lie from 0 to"),
+        ("plan", {"epoch": -1}, "epoch of -1 in the state: must be at least 0"),
+        ("evens", {"epoch": 2}, "epoch of 2 in the state: must be None"),
+        ("evens", {"samples": 1}, "samples of 1 in the state: must be"),
+    ],
+)
+def test_a_state_of_another_order_is_refused(torch, path, engine, kind, changed, message):
+    loader, _, _ = resumable(path, engine, kind)
+    with pytest.raises(ValueError, match=message):
+        loader.load_state_dict(loader.state_dict() | changed)
+    with pytest.raises(ValueError, match="must have 'batches'"):
+        loader.load_state_dict({"epoch": 0})

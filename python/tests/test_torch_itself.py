@@ -155,3 +155,45 @@ def test_samplers_of_torch_are_announced_to_its_workers(tmp_path, content, way, 
         if kind == "distributed":
             assert [index for index, *_ in read] == list(options["sampler"])[: len(read)]
     assert (os.getpid() in {pid for *_, pid, _ in read}) == (way.get("num_workers", 0) == 0)
+
+
+@pytest.mark.parametrize(
+    "way",
+    [{}, {"num_workers": 2, "multiprocessing_context": "fork"}, {"num_workers": 2, "persistent_workers": True}],
+    ids=lambda way: "-".join(str(value) for value in way.values()),
+)
+def test_an_epoch_goes_on_from_a_state_with_any_number_of_workers(path, way):
+    def made(**options):
+        engine = forerun.Engine(memory=6 << 20)
+        samples = Samples(path, engine)
+        loader = forerun.torch.data_loader(
+            samples, samples.locate, batch_size=8, seed=7, engine=engine, ahead=64, collate_fn=together, **options
+        )
+        samples.hinted = loader.dataset
+        return loader
+
+    stopped = made(num_workers=1)
+    stopped.sampler.set_epoch(2)
+    for number, _ in enumerate(stopped):
+        if number == 4:
+            # Its worker has read ahead.
+            state = stopped.state_dict()
+            break
+    loader = made(**way)
+    assert isinstance(loader, torch.utils.data.DataLoader)
+    order = loader.sampler.plan.order(2)
+    for again in range(2):
+        # The second time workers that live on are at another place.
+        loader.load_state_dict(state)
+        read = [sample for batch in loader for sample in batch]
+        assert [index for index, _, _ in read] == order[40:]
+        assert {unexpected for _, _, (_, unexpected, _, _) in read} == {0}
+        assert loader.state_dict() == {**state, "batches": len(loader)}
+        assert len(iter(loader)) == len(loader)
+    loader.sampler.set_epoch(3)
+    assert [index for batch in loader for index, _, _ in batch] == loader.sampler.plan.order(3)
+    # As frameworks make a loader of another.
+    anew = type(loader)(loader.dataset, batch_size=8, sampler=loader.sampler, collate_fn=together)
+    assert [index for batch in anew for index, _, _ in batch] == loader.sampler.plan.order(3)
+    with pytest.raises(TypeError, match="must be one of forerun.torch.data_loader"):
+        anew.load_state_dict(state)

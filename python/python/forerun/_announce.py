@@ -178,12 +178,17 @@ class LookAhead:
             raise ValueError(f"ahead of {ahead}: must be at least 1")
         self.batches, self.ahead = batches, ahead
         self.workers, self.singles = max(workers, 1), singles
+        self._first = 0
+
+    def leave_out(self, batches: int) -> None:
+        """Has the next iteration begin behind so many batches."""
+        self._first = batches
 
     def __len__(self) -> int:
         return len(cast(Any, self.batches))
 
     def __iter__(self) -> Iterator[Any]:
-        batches = iter(self.batches)
+        batches = islice(iter(self.batches), self._first, None)
         rest = ([int(one)] if self.singles else [int(index) for index in one] for one in batches)
         first = list(islice(rest, self.workers))
         if not first:

@@ -11,6 +11,7 @@ import os
 import weakref
 from typing import Any
 
+from . import _shared
 from ._forerun import Engine, finish_engines, forked, log
 
 _default: Engine | None = None
@@ -23,17 +24,22 @@ _IDENTITY_OF_DEFAULT = "default"
 def default_engine() -> Engine:
     """The engine of files opened without one, made at the first call.
 
-    It has 256 MiB and the preset "forerun", or those of `FORERUN_MEMORY` ("1GiB") and `FORERUN_PRESET`.
+    It has 256 MiB and the preset "forerun", or those of `FORERUN_MEMORY` ("1GiB") and `FORERUN_PRESET`. With
+    `FORERUN_MEMORY_SHARED` it has its part of a limit that all processes of the user share.
     """
     global _default
     if _default is None:
-        set_default_engine(_of_the_environment())
+        engine = _of_the_environment()
+        _shared.share(engine)
+        set_default_engine(engine)
     assert _default is not None
     return _default
 
 
 def _of_the_environment() -> Engine:
     settings: dict[str, Any] = {}
+    if limit := os.environ.get(_shared.VARIABLE):
+        settings["memory"] = _shared.size(limit)
     for name in ("memory", "preset"):
         variable = f"FORERUN_{name.upper()}"
         if given := os.environ.get(variable):
@@ -86,6 +92,7 @@ def _restore(
     if limit != memory:
         engine.limit_memory(limit)
     if identity == _IDENTITY_OF_DEFAULT:
+        _shared.share(engine)
         set_default_engine(engine)
     else:
         _engines[identity] = engine

@@ -7,8 +7,8 @@ the engine's own client there; or the reason why an option has no counterpart, a
 | target | taken over | the target reads where there are |
 | --- | --- | --- |
 | s3fs | keys that botocore found, without an end; endpoint, region, `anon`, `requester_pays` | credentials that expire, `version_aware`, `s3_additional_kwargs`, `verify`, proxies, virtual addresses of an endpoint |
-| gcsfs | `token="anon"`, a file as token | other tokens, `requester_pays`, an endpoint |
-| adlfs | account name with key or `sas_token`, `anon` | connection strings, credential objects, another host |
+| gcsfs | an endpoint, that of `STORAGE_EMULATOR_HOST`, too; no credentials, a file or an access token as `token` | other tokens, `requester_pays`, `session_kwargs`, `version_aware`, a client certificate |
+| adlfs | connection string, account name with key or `sas_token`, `anon`, `account_host` | credential objects, `client_id`, `request_session`, `location_mode`, `version_aware`, connection strings of an emulator by its name |
 | http | the address | `client_kwargs`, `get_client`, options of requests, servers without strong ETags |
 """
 
@@ -95,28 +95,70 @@ def _s3(fs: Any, path: str) -> Reached:
     return Reached(f"s3://{path}", variables, knows_tags=True)
 
 
+# The endpoint of the engine's client, if none is given.
+_GOOGLE = "https://storage.googleapis.com"
+
+# Names of a search for credentials, as `token=` of gcsfs.
+_SEARCHES = ("google_default", "cache", "cloud", "token", "browser")
+
+
 def _gs(fs: Any, path: str) -> Reached:
-    _refuse(fs, "requester_pays", "session_kwargs", "_endpoint", "version_aware")
+    _refuse(fs, "requester_pays", "session_kwargs", "version_aware", "_use_client_cert")
     variables = {"HOME": os.devnull}
-    if isinstance(fs.token, str) and os.path.isfile(fs.token):
-        variables["GOOGLE_APPLICATION_CREDENTIALS"] = fs.token
-    elif fs.token != "anon":
-        raise UnknownOptionError("token")
+    # With that of STORAGE_EMULATOR_HOST.
+    if (endpoint := fs._location.rstrip("/")) != _GOOGLE:
+        variables["GOOGLE_BASE_URL"] = endpoint
+    token = fs.credentials.token
+    # None at the end of a search: the target reads without credentials, too.
+    if fs.credentials.credentials is not None:
+        if not isinstance(token, str) or token in _SEARCHES:
+            raise UnknownOptionError("token")
+        is_file = os.path.isfile(token)
+        variables["GOOGLE_APPLICATION_CREDENTIALS" if is_file else "GOOGLE_BEARER_TOKEN"] = token
     return Reached(f"gs://{path}", variables)
 
 
+# Parts of a connection string that are of no use to a reader of blobs.
+_OF_OTHERS = {"fileendpoint", "queueendpoint", "tableendpoint", "blobsecondaryendpoint"}
+
+
 def _az(fs: Any, path: str) -> Reached:
-    _refuse(fs, "connection_string", "credential", "account_host", "client_id", "version_aware")
-    if not fs.account_name:
-        raise UnknownOptionError("account_name")
-    variables = {"HOME": os.devnull, "AZURE_STORAGE_ACCOUNT_NAME": fs.account_name}
-    if fs.account_key:
-        variables["AZURE_STORAGE_ACCOUNT_KEY"] = fs.account_key
-    elif fs.sas_token:
-        variables["AZURE_STORAGE_SAS_TOKEN"] = fs.sas_token
-    elif not fs.anon:
+    _refuse(fs, "credential", "client_id", "request_session", "version_aware")
+    if getattr(fs, "location_mode", None) not in (None, "primary"):
+        raise UnknownOptionError("location_mode")
+    name, key, sas_token, endpoint = fs.account_name, fs.account_key, fs.sas_token, None
+    if host := getattr(fs, "account_host", None):
+        endpoint = f"https://{host}"
+    if fs.connection_string:
+        # It stands for all others, as in adlfs.
+        name, key, sas_token, endpoint = _connection(fs.connection_string)
+    elif not (key or sas_token or fs.anon):
         raise UnknownOptionError("credentials of the environment")
+    if not name:
+        raise UnknownOptionError("account_name")
+    variables = {"HOME": os.devnull, "AZURE_STORAGE_ACCOUNT_NAME": name}
+    if endpoint:
+        variables["AZURE_STORAGE_ENDPOINT"] = endpoint.rstrip("/")
+    if key:
+        variables["AZURE_STORAGE_ACCOUNT_KEY"] = key
+    elif sas_token:
+        variables["AZURE_STORAGE_SAS_TOKEN"] = sas_token
     return Reached(f"az://{path}", variables)
+
+
+def _connection(string: str) -> tuple[str | None, str | None, str | None, str | None]:
+    """Account, key, SAS token and endpoint of a connection string."""
+    parts = {}
+    for part in filter(None, string.split(";")):
+        name, _, value = part.partition("=")
+        parts[name.strip().lower()] = value
+    known = ("accountname", "accountkey", "sharedaccesssignature", "blobendpoint", "endpointsuffix")
+    for name in parts.keys() - {*known, "defaultendpointsprotocol"} - _OF_OTHERS:
+        raise UnknownOptionError(f"connection_string: {name}")
+    account, key, token, endpoint, suffix = (parts.get(name) for name in known)
+    if not endpoint and account and suffix:
+        endpoint = f"{parts.get('defaultendpointsprotocol') or 'https'}://{account}.blob.{suffix}"
+    return account, key, token, endpoint
 
 
 def _http(fs: Any, path: str) -> Reached:
@@ -130,6 +172,7 @@ def _http(fs: Any, path: str) -> Reached:
 _TARGETS: dict[str, Callable[[Any, str], Reached]] = {
     "s3fs.core.S3FileSystem": _s3,
     "gcsfs.core.GCSFileSystem": _gs,
+    "gcsfs.extended_gcsfs.ExtendedGcsFileSystem": _gs,
     "adlfs.spec.AzureBlobFileSystem": _az,
     "fsspec.implementations.http.HTTPFileSystem": _http,
 }

@@ -81,10 +81,15 @@ class Footers:
         # The length of a footer until its chunks are of use.
         self._kept: dict[tuple[str, int], int | dict[str, list[Chunk]]] = {}
 
+    @staticmethod
+    def has_name(path: str) -> bool:
+        """Whether a path has the name of a Parquet file."""
+        return path.endswith(_NAMES)
+
     def part(self, path: str) -> dict[str, Any] | None:
         """The part of a file that is read first, unless its footer is known: asked for with the opening."""
         is_known = any(of == path for of, _ in self._kept)
-        return {"last": _LAST} if path.endswith(_NAMES) and not is_known else None
+        return {"last": _LAST} if self.has_name(path) and not is_known else None
 
     def found(self, path: str, size: int, length: int) -> None:
         """Takes note of the length of a footer, with its tail."""

@@ -13,6 +13,9 @@ end of an epoch that is the beginning of the next one.
 `locate(index)` says where a sample lies, as (file, offset, length), with a file of `forerun.open`
 made in the process that calls, a path or an address. A worker's engine gets its share of the memory.
 
+`loader.state_dict()` is the place within an epoch, from which a loader in another process goes on after
+`load_state_dict`.
+
 Any other order (`sampler=`, `batch_sampler=`) is announced by the program, which asks the sampler ahead: the indices of a
 batch tell its worker the samples of later ones.
 
@@ -30,7 +33,7 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from itertools import islice
 from typing import Any, cast
 
@@ -40,6 +43,8 @@ from ._folder import Folder, image, place_of
 from ._forerun import Engine
 from ._open import BufferedFile
 from ._open import open as _open
+from ._resume import Resumable
+from ._shared import holds
 
 __all__ = [
     "Announcer",
@@ -97,8 +102,8 @@ class Plan:
         order += (order * (missing // max(self.samples, 1) + 1))[:missing]
         return order[self.rank :: self.world_size]
 
-    def order_of_worker(self, epoch: int, worker: int, workers: int) -> list[int]:
-        """Those that one worker reads: whole batches, dealt in turn.
+    def order_of_worker(self, epoch: int, worker: int, workers: int, first: int = 0) -> list[int]:
+        """Those that one worker reads: whole batches, dealt in turn from the first that is not left out.
 
         >>> plan = Plan(samples=8, batch_size=2, shuffle=False)
         >>> plan.order_of_worker(0, worker=1, workers=2)
@@ -107,7 +112,7 @@ class Plan:
         order, size = self.order(epoch), self.batch_size
         if self.drop_last:
             order = order[: len(order) // size * size]
-        starts = range(worker * size, len(order), workers * size)
+        starts = range((first + worker) * size, len(order), workers * size)
         return [index for start in starts for index in order[start : start + size]]
 
 
@@ -117,6 +122,8 @@ class Sampler:
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.epoch = 0
+        # Batches at the beginning of the next iteration that are left out.
+        self.first = 0
         self._followers: list[HintedDataset] = []
 
     def set_epoch(self, epoch: int) -> None:
@@ -125,13 +132,19 @@ class Sampler:
         for dataset in self._followers:
             dataset.epoch = epoch
 
+    def leave_out(self, batches: int) -> None:
+        """Has the next iteration begin behind so many batches."""
+        self.first = batches
+        for dataset in self._followers:
+            dataset.leave_out(batches)
+
     def follow(self, dataset: "HintedDataset") -> None:
         """Has this dataset, and its copies in workers made from now on, follow the epoch."""
         self._followers.append(dataset)
         dataset.epoch = self.epoch
 
     def __iter__(self) -> Iterator[int]:
-        return iter(self.plan.order(self.epoch))
+        return iter(self.plan.order(self.epoch)[self.first * self.plan.batch_size :])
 
     def __len__(self) -> int:
         return len(self.plan)
@@ -164,8 +177,10 @@ class HintedDataset:
         self.ahead = ahead
         self.worker = worker
         self.epoch = 0
+        # Batches at the beginning of that epoch that are left out.
+        self.first = 0
         self._announcer: Announcer | None = None
-        self._made_for: tuple[int, int] | None = None
+        self._made_for: tuple[int, int, int] | None = None
 
     def __len__(self) -> int:
         return len(self.dataset)
@@ -174,32 +189,48 @@ class HintedDataset:
         self.announcer().reading(index)
         return self.dataset[index]
 
+    def leave_out(self, batches: int) -> None:
+        """Has the order of the epoch, here and in workers made from now on, begin behind so many batches."""
+        self.first = batches
+        if batches:
+            # It may be the second time from the same place.
+            self._made_for = None
+
     def announcer(self) -> Announcer:
         """The announcer of this process, from the present epoch on."""
-        now = (os.getpid(), self.epoch)
+        now = (os.getpid(), self.epoch, self.first)
         if self._announcer is None or self._made_for != now:
-            follows = self._made_for == (now[0], self.epoch - 1)
+            before = self._made_for and self._made_for[:2]
+            follows = before == (now[0], self.epoch - 1) and self.first == 0
             if self._announcer is None or not follows:
                 engine = self.engine if self.engine is not None else default_engine()
-                order = self._epochs(self.epoch)
+                order = self._epochs(self.epoch, self.first)
                 self._announcer = Announcer(engine, order, self.locate, self.ahead)
             self._made_for = now
         return self._announcer
 
-    def _epochs(self, epoch: int) -> Iterator[int]:
+    def _epochs(self, epoch: int, first: int) -> Iterator[int]:
         worker, workers = self.worker()
-        while order := self.plan.order_of_worker(epoch, worker, workers):
+        while True:
+            order = self.plan.order_of_worker(epoch, worker, workers, first)
+            if not order and not first:
+                return
             yield from order
-            epoch += 1
+            epoch, first = epoch + 1, 0
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_announcer": None, "_made_for": None}
 
 
 def share_memory(engine: Engine, workers: int) -> None:
-    """Limits this process's engine to its share of the memory; for `worker_init_fn`."""
+    """Limits this process's engine to its share of the memory; for `worker_init_fn`.
+
+    The part of a limit that processes share (`FORERUN_MEMORY_SHARED`) stays as it is.
+    """
     if workers < 1:
         raise ValueError(f"workers of {workers}: must be at least 1")
+    if holds(engine):
+        return
     engine.limit_memory(engine.memory // workers)
 
 
@@ -239,8 +270,15 @@ def data_loader(
 
     The order is that of a `Plan`, shuffled unless `shuffle` is False, or of a sampler or a batch sampler of any
     kind, which is asked for `ahead` samples before they are read. Of those an epoch's first samples are announced when it begins.
+
+    It has `state_dict()` and `load_state_dict(state)`, to go on within an epoch: see `forerun._resume`.
     """
     from torch.utils.data import DataLoader
+
+    def loader(data: Any, order: Any, epochs: Any, told: dict[str, Any], **arguments: Any) -> Any:
+        made = _resumable(DataLoader)(data, **arguments)
+        made._order, made._epochs, made._told = order, epochs, told
+        return made
 
     if locate is None and _module(getattr(dataset, "loader", None)) == "torchvision.datasets.folder":
         # Its own loader opens files past the engine.
@@ -259,27 +297,40 @@ def data_loader(
         hinted = HintedDataset(dataset, plan, where, engine=engine, ahead=ahead)
         ours = Sampler(plan)
         ours.follow(hinted)
-        # It has the protocol of torch's class, whose subclass it cannot be where there is no torch.
-        return DataLoader(
-            cast(Any, hinted), batch_size=batch_size, sampler=ours, drop_last=drop_last, **options
+        told = {name: getattr(plan, name) for name in _OF_ORDER}
+        # The sampler has the protocol of torch's class, whose subclass it cannot be where there is no torch.
+        return loader(
+            hinted, ours, ours, told, batch_size=batch_size, sampler=ours, drop_last=drop_last, **options
         )
     given = {"seed": seed, "rank": rank, "world_size": world_size - 1, "shuffle": shuffle}
     for name, value in given.items():
         if value:
             raise ValueError(f"{name} given with an order of its own: a sampler has its own {name}")
-    told = ToldDataset(dataset, where, engine=engine, ahead=ahead)
+    telling = ToldDataset(dataset, where, engine=engine, ahead=ahead)
+    told = {"samples": len(dataset), "batch_size": batch_size, "drop_last": drop_last}
     if batch_sampler is not None:
         if sampler is not None or drop_last or batch_size != 1:
             raise ValueError("batch_sampler excludes sampler, batch_size and drop_last")
         batches = LookAhead(batch_sampler, ahead, num_workers)
-        return DataLoader(cast(Any, told), batch_sampler=cast(Any, batches), **options)
+        epochs = batch_sampler if hasattr(batch_sampler, "set_epoch") else getattr(batch_sampler, "sampler", None)
+        return loader(telling, batches, epochs, {"samples": len(dataset)}, batch_sampler=batches, **options)
     if sampler is None:
         raise ValueError("batch_size of None: must be at least 1, or there must be a sampler")
     if batch_size is None:
         singles = LookAhead(sampler, ahead, num_workers, singles=True)
-        return DataLoader(cast(Any, told), batch_size=None, sampler=cast(Any, singles), **options)
+        return loader(telling, singles, sampler, told, batch_size=None, sampler=singles, **options)
     batches = LookAhead(_Batches(sampler, batch_size, drop_last), ahead, num_workers)
-    return DataLoader(cast(Any, told), batch_sampler=cast(Any, batches), **options)
+    return loader(telling, batches, sampler, told, batch_sampler=batches, **options)
+
+
+# The fields of a plan that the order of an epoch follows from; the rank is left out, so that all load one state.
+_OF_ORDER = ("samples", "seed", "world_size", "batch_size", "shuffle", "drop_last")
+
+
+@cache
+def _resumable(kind: Any) -> Any:
+    """torch's `DataLoader` with a place, which cannot be a class of this module where there is no torch."""
+    return type(kind.__name__, (Resumable, kind), {})
 
 
 def _module(function: Any) -> str | None:
