@@ -34,6 +34,7 @@ mod names;
 mod object;
 mod pages;
 mod part;
+mod siblings;
 mod store;
 mod tree;
 mod web;
