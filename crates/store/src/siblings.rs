@@ -14,6 +14,9 @@
 //! k002   of that page, without a request
 //! ```
 //!
+//! The folder itself is looked at again as well, before its next name. Where pages of it were of use, the next one is
+//! listed then, from the last name on: its names say that the folder is there.
+//!
 //! A page says that a name is missing, or is no folder, as far as its keys are in order and go beyond `name/`.
 
 use std::borrow::Cow;
@@ -129,6 +132,8 @@ struct Folder {
     /// Names to ask for alone before the next page, now and after a page without use.
     alone: u32,
     penalty: u32,
+    /// The name asked for last.
+    last: String,
 }
 
 #[derive(Default)]
@@ -164,13 +169,20 @@ impl Siblings {
         if age.present.is_zero() {
             return None;
         }
-        let turn = {
+        let (walked, turn) = {
             let mut state = self.state();
             if let Some(known) = state.known(folder, name, age) {
                 return Some(known);
             }
-            state.turn(folder)?
+            match state.walked(folder, name) {
+                Some(walked) => (Some(walked), None),
+                None => (None, state.turn(folder)),
+            }
         };
+        if let Some(walked) = walked {
+            return self.inside((store, limits), address, name, walked).await;
+        }
+        let turn = turn?;
         let _turn = timeout(WAIT, turn.acquire_owned()).await.ok()?.ok()?;
         if let Some(known) = self.state().known(folder, name, age) {
             return Some(known);
@@ -187,6 +199,25 @@ impl Siblings {
         state.listed(folder, page);
         answer
     }
+
+    /// A folder that a program walks: there, if the page that it is at has names.
+    async fn inside(
+        &self,
+        (store, limits): (&Arc<Store>, &Limits),
+        above: &Address,
+        name: &str,
+        (path, last, turn): (String, String, Arc<Semaphore>),
+    ) -> Option<Recalled> {
+        let _turn = timeout(WAIT, turn.acquire_owned()).await.ok()?.ok()?;
+        let address = above.below(name)?;
+        let behind = before(&last);
+        let page = list(store, limits, &address, &behind).await.ok()?;
+        let page = Page::of(&address, &path, behind, &page);
+        let page = page.filter(|page| !page.entries.is_empty());
+        let as_of = page.as_ref().map(|page| page.as_of);
+        self.state().listed(&path, page);
+        Some((Some(Entry::Folder), as_of?))
+    }
 }
 
 impl State {
@@ -199,12 +230,24 @@ impl State {
         })?;
         if let Some(folder) = self.folder(folder) {
             (folder.alone, folder.penalty) = (0, 1);
+            name.clone_into(&mut folder.last);
         }
         Some(known)
     }
 
     fn folder(&mut self, path: &str) -> Option<&mut Folder> {
         self.folders.iter_mut().find(|folder| folder.path == path)
+    }
+
+    /// The folder of this name, if the last page of it was of use: its path, the last name, and its turn.
+    fn walked(&mut self, above: &str, name: &str) -> Option<(String, String, Arc<Semaphore>)> {
+        let path = match above.is_empty() {
+            true => name.to_owned(),
+            false => format!("{above}/{name}"),
+        };
+        let folder = self.folder(&path)?;
+        let is_walked = folder.alone == 0 && !folder.last.is_empty();
+        is_walked.then(|| (path, folder.last.clone(), folder.turn.clone()))
     }
 
     /// The turn to list a page of this folder, unless the name is to be asked for alone.
@@ -218,6 +261,7 @@ impl State {
                 turn: Arc::new(Semaphore::new(1)),
                 alone: 0,
                 penalty: 1,
+                last: String::new(),
             });
             return None;
         };

@@ -184,6 +184,32 @@ fn an_answer_that_is_not_believed_is_asked_for_again() {
     assert_eq!((count("f/cc", FOR_EVER), count("f/cc", present)), (0, 1));
 }
 
+/// As programs do that are given whole paths.
+#[test]
+fn a_folder_that_is_walked_is_there_by_the_page_of_its_next_names() {
+    let keys: Vec<String> = (0..100).map(|number| format!("f/k{number:02}")).collect();
+    let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+    let server = server(&keys);
+    let tree = client(&server).tree("s3://b").unwrap();
+    let count = |path| {
+        let (before, _) = server.counts();
+        assert!(recall(&tree, path, FOR_EVER).is_some(), "{path}");
+        server.counts().0 - before
+    };
+    assert_eq!((count("f"), count("f/k00"), count("f/k01")), (2, 2, 1));
+    // A page of the folder above has no other name.
+    assert_eq!((count("f"), count("f/k02")), (1, 0));
+    let tree = client(&server).tree("s3://b").unwrap();
+    for path in ["f/k00", "f/k01", "f/k02"] {
+        recall(&tree, path, FOR_EVER);
+    }
+    let (before, _) = server.counts();
+    assert_eq!(recall(&tree, "f", FOR_EVER), Some(Entry::Folder));
+    assert_eq!(server.counts().0, before + 1);
+    let lines = server.lines().join("\n");
+    assert!(lines.contains("start-after=f%2Fk01"), "{lines}");
+}
+
 #[test]
 fn a_store_that_lists_no_page_or_in_no_order_answers_names_alone() {
     let server = server(&["f/a", "f/b", "f/c"]);
