@@ -70,6 +70,11 @@ fn told(why: &str, number: i32) -> io::Error {
     io::Error::new(source.kind(), ReadError { name, source })
 }
 
+/// An error of a range without its reason: the engine has numbers alone.
+pub(crate) fn bare(error: io::Error) -> io::Error {
+    number(&error).map_or(error, io::Error::from_raw_os_error)
+}
+
 /// Whether an error has its reason with it.
 pub(crate) fn is_explained(error: &io::Error) -> bool {
     error.get_ref().is_some_and(|error| error.is::<ReadError>())
