@@ -7,14 +7,18 @@
 //!
 //! A path that begins like an address is one; `./s3:` is not.
 
+#[cfg(feature = "object-store")]
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+#[cfg(feature = "object-store")]
+use std::sync::PoisonError;
 
 use forerun_core::Bytes;
 use forerun_io::source::remote::is_address;
-#[cfg(feature = "object-store")]
-use forerun_io::source::tree::Entry;
 use forerun_io::source::tree::Tree;
+#[cfg(feature = "object-store")]
+use forerun_io::source::tree::{Entry, Stat};
 use forerun_io::{Driver, Reader, Source};
 
 use crate::failure::Failure;
@@ -36,6 +40,9 @@ pub struct Sources {
     client: std::sync::OnceLock<forerun_store::Client>,
     #[cfg(feature = "object-store")]
     limits: forerun_store::Limits,
+    /// Objects of listings, by their addresses: they are opened without a question.
+    #[cfg(feature = "object-store")]
+    listed: std::sync::Mutex<HashMap<String, Stat>>,
 }
 
 impl Sources {
@@ -65,13 +72,22 @@ impl Sources {
         opened.map_err(|e| Failure::Usage(e.to_string()))
     }
 
-    /// The version of an object that is there now.
+    /// The version of an object that is there now, or that the listing told that named it.
     ///
     /// # Errors
     /// It cannot be opened; by its address.
     #[cfg(feature = "object-store")]
     pub fn object(&self, url: &str) -> Result<Arc<dyn Source>, Failure> {
-        Ok(Arc::new(self.client()?.open(url).map_err(refused)?))
+        let client = self.client()?;
+        let listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
+        let stat = listed.get(url).cloned();
+        drop(listed);
+        let told = stat.and_then(|stat| Some((stat.bytes, stat.version?)));
+        let opened = match told {
+            Some((bytes, version)) => client.open_version(url, bytes, &version),
+            None => client.open(url),
+        };
+        Ok(Arc::new(opened.map_err(refused)?))
     }
 
     /// The same paths, with the objects directly below each address that ends in `/` in its place, in the order of
@@ -114,8 +130,11 @@ impl Sources {
         let entries = self.client()?.list(url).map_err(refused)?;
         let mut below = Vec::new();
         for entry in entries {
-            if let (name, Entry::Object(_)) = entry.map_err(refused)? {
-                below.push(PathBuf::from(format!("{url}{name}")));
+            if let (name, Entry::Object(stat)) = entry.map_err(refused)? {
+                let address = format!("{url}{name}");
+                below.push(PathBuf::from(&address));
+                let mut listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
+                listed.insert(address, stat);
             }
             if below.len() > LISTED_MAX {
                 let why = format!("has more than {LISTED_MAX} objects: name some of them");

@@ -26,10 +26,10 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use forerun_io::footprint;
-use forerun_io::source::tree::{Entry, Stat, Tree};
+use forerun_io::source::tree::{Age, Entry, Stat, Tree};
 use forerun_io::{Driver, Error as DriverError, Reader};
 use fuser::BackgroundSession;
 use rustix::io::Errno;
@@ -55,6 +55,14 @@ const NAME_BYTES_MAX: usize = 255;
 /// `open(2)`, however short the user has names believed.
 const JUST_NOW: Duration = Duration::from_secs(1);
 
+/// The answer to a look-up.
+pub(super) struct Looked {
+    /// The kernel is told of it; none if there is no such name.
+    pub(super) found: Option<(Node, Entry)>,
+    /// The age of the answer: it is believed for so much less.
+    pub(super) age: Duration,
+}
+
 /// See the [module](self).
 #[derive(Debug)]
 pub struct ObjectFs {
@@ -65,8 +73,10 @@ pub struct ObjectFs {
     folders: Slots<Folder>,
     /// None: the kernel cannot read a store by itself.
     passthrough: Passthrough,
-    /// How old an answer of the store may be.
+    /// How old an answer of the store may be at an open.
     fresh: Duration,
+    /// And at a look-up.
+    believed: Age,
     begun: SystemTime,
 }
 
@@ -82,18 +92,29 @@ impl ObjectFs {
             folders: Slots::default(),
             passthrough: Passthrough::new(Mode::Never),
             fresh: trust.attributes.max(JUST_NOW),
+            believed: Age {
+                present: trust.attributes.min(trust.entries),
+                absent: trust.negative,
+            },
             begun: SystemTime::now(),
         }
     }
 
     /// Finds a name in a folder, and gives it to `then`, on any thread. The kernel is told of it, and must
-    /// [`forget`](Self::forget) it. `ENOENT`, or an error of the store, are given in its place.
-    pub fn look_up(
+    /// [`forget`](Self::forget) it. An error of the store is given in its place. An answer that is believed is given
+    /// again.
+    pub(super) fn look_up(
         self: &Arc<Self>,
         parent: Node,
         name: &str,
-        then: impl FnOnce(Result<(Node, Entry), Errno>) + Send + 'static,
+        then: impl FnOnce(Result<Looked, Errno>) + Send + 'static,
     ) {
+        if let Some((node, known)) = self.nodes.recall(parent, name, self.believed.present) {
+            return then(Ok(Looked {
+                found: Some((node, known.entry)),
+                age: known.as_of.elapsed(),
+            }));
+        }
         let path = match name.len() > NAME_BYTES_MAX {
             true => Err(Errno::NAMETOOLONG),
             false => self.nodes.path_of(parent, name),
@@ -103,24 +124,27 @@ impl ObjectFs {
             Err(error) => return then(Err(error)),
         };
         let (fs, name) = (self.clone(), name.to_owned());
-        self.find_then(path, move |_, found| {
-            let entry = found.and_then(|entry| entry.ok_or(Errno::NOENT));
-            then(entry.map(|entry| (fs.nodes.found(parent, &name, &entry), entry)));
+        self.recall_then(path, self.believed, move |_, found| {
+            then(found.map(|(entry, as_of)| Looked {
+                found: entry.map(|entry| (fs.nodes.found(parent, &name, &entry, as_of), entry)),
+                age: as_of.elapsed(),
+            }));
         });
     }
 
-    /// Finds a path, and gives it with its entry to `then`.
-    fn find_then(
+    /// Finds a path, and gives it with its entry and the time of the answer to `then`.
+    fn recall_then(
         self: &Arc<Self>,
         path: String,
-        then: impl FnOnce(String, Result<Option<Entry>, Errno>) + Send + 'static,
+        age: Age,
+        then: impl FnOnce(String, Result<(Option<Entry>, Instant), Errno>) + Send + 'static,
     ) {
         let (fs, asked) = (self.clone(), path.clone());
-        let then = Box::new(move |found: io::Result<Option<Entry>>| {
+        let then = Box::new(move |found: io::Result<(Option<Entry>, Instant)>| {
             let found = found.map_err(|error| fs.errno(&path, &error));
             then(path, found);
         });
-        self.tree.find_then(&asked, then);
+        self.tree.recall_then(&asked, age, then);
     }
 
     /// Gives memory of forgotten nodes back. Called now and then.
@@ -133,7 +157,7 @@ impl ObjectFs {
     /// A name that a listing gave: as [`look_up`](Self::look_up), without a request.
     #[must_use]
     pub fn listed(&self, parent: Node, name: &str, entry: &Entry) -> Node {
-        self.nodes.found(parent, name, entry)
+        self.nodes.found(parent, name, entry, Instant::now())
     }
 
     /// The kernel forgot a node this many times.
@@ -172,10 +196,10 @@ impl ObjectFs {
             return then(self.opened(node, thread, &path, &stat));
         }
         let fs = self.clone();
-        self.find_then(path, move |path, found| {
+        self.recall_then(path, self.believed, move |path, found| {
             then(found.and_then(|found| match found {
-                Some(Entry::Object(now)) if nodes::is_same(&stat, &now) => {
-                    fs.nodes.saw(node, &now);
+                (Some(Entry::Object(now)), as_of) if nodes::is_same(&stat, &now) => {
+                    fs.nodes.saw(node, &now, as_of);
                     fs.opened(node, thread, &path, &now)
                 }
                 _ => Err(Errno::STALE),

@@ -21,10 +21,15 @@ use object_store::list::PaginatedListStore;
 use object_store::path::Path;
 use object_store::{ClientOptions, ObjectStore, RetryConfig};
 
+use crate::aws::provider::{Provider, Services};
+use crate::azure;
 use crate::connector::Connector;
 use crate::credentials::{self, Signed};
 use crate::web::WebAddress;
 use crate::{Limits, StoreError};
+
+/// HTTP has the user and password of an address alone.
+const WITHOUT_KEYS: &str = "not signed: there are no credentials for HTTP but those of the address";
 
 /// Variables of the environment, by name.
 pub(crate) type Variables = BTreeMap<String, String>;
@@ -138,13 +143,13 @@ impl Address {
         // An endpoint that is given so, as for S3.
         let is_plain = |name| variables(name).is_some_and(|url| url.starts_with("http://"));
         let connected = match self.scheme {
-            "s3" => self.s3(limits, set),
+            "s3" => return self.s3(limits, set),
             "gs" => {
                 let signed = credentials::gs(&variables);
                 let builder = configured(set, "GOOGLE_", GoogleCloudStorageBuilder::with_config);
                 let builder = match &signed {
                     Signed::ByFile(file) => builder.with_application_credentials(file),
-                    signed => builder.with_skip_signature(*signed == Signed::Not),
+                    signed => builder.with_skip_signature(matches!(signed, Signed::Not(_))),
                 };
                 let builder = builder
                     .with_bucket_name(self.bucket())
@@ -154,10 +159,14 @@ impl Address {
                 builder.build().map(|store| both(store, &signed))
             }
             "az" => {
+                let connection = azure::connection(set);
+                let set = &connection.map_err(|why| StoreError::address(&self.url, why))?;
+                let variables = |name: &str| set.get(name).cloned();
+                let is_plain = |name| variables(name).is_some_and(|url| url.starts_with("http://"));
                 let signed = credentials::az(&variables);
                 let builder = configured(set, "AZURE_", MicrosoftAzureBuilder::with_config)
                     .with_container_name(self.bucket())
-                    .with_skip_signature(signed == Signed::Not)
+                    .with_skip_signature(matches!(signed, Signed::Not(_)))
                     .with_retry(no_retries())
                     .with_http_connector(Connector(*limits))
                     .with_client_options(plain(is_plain("AZURE_STORAGE_ENDPOINT")));
@@ -171,22 +180,24 @@ impl Address {
                     .with_client_options(plain(self.scheme == "http"));
                 builder
                     .build()
-                    .map(|store| (Arc::new(store) as _, None, Signed::Not.to_string()))
+                    .map(|store| (Arc::new(store) as _, None, WITHOUT_KEYS.to_owned()))
             }
         };
         connected.map_err(|error| StoreError::address(&self.url, error))
     }
 
-    fn s3(&self, limits: &Limits, set: &Variables) -> Result<Connection, object_store::Error> {
+    fn s3(&self, limits: &Limits, set: &Variables) -> Result<Connection, StoreError> {
         let variables = |name: &str| set.get(name).cloned();
-        let (signed, profile) = credentials::s3(&variables);
+        let refused = |why: String| StoreError::address(&self.url, why);
+        let (signed, profile) = credentials::s3(&variables).map_err(refused)?;
         let builder = configured(set, "AWS_", AmazonS3Builder::with_config);
         let mut builder = builder.with_bucket_name(self.bucket());
-        let is_set = |name: &str| variables(name).is_some();
-        if let Some(region) = profile.region
-            && !is_set("AWS_REGION")
-            && !is_set("AWS_DEFAULT_REGION")
-        {
+        let is_set = |name: &&str| variables(name).is_some_and(|value| !value.is_empty());
+        let region = ["AWS_REGION", "AWS_DEFAULT_REGION"]
+            .into_iter()
+            .find(is_set);
+        let region = region.and_then(variables).or(profile.region);
+        if let Some(region) = &region {
             builder = builder.with_region(region);
         }
         let of_variables =
@@ -203,11 +214,8 @@ impl Address {
             let is_http = url.starts_with("http://") || url.starts_with("https://");
             let is_split = url.contains(|c: char| c.is_whitespace() || c.is_control());
             if parsed.is_err() || !is_http || is_split {
-                let text = format!("{url:?} is no endpoint: give one as http://host:port");
-                return Err(object_store::Error::Generic {
-                    store: "S3",
-                    source: text.into(),
-                });
+                let why = format!("{url:?} is no endpoint: give one as http://host:port");
+                return Err(StoreError::address(&self.url, why));
             }
         }
         let is_plain = endpoint
@@ -216,26 +224,30 @@ impl Address {
         if let Some(endpoint) = endpoint {
             builder = builder.with_endpoint(endpoint);
         }
-        builder = match signed.clone() {
+        builder = match &signed {
             Signed::ByVariables | Signed::ByFile(_) => builder,
-            Signed::Not => builder.with_skip_signature(true),
-            Signed::Keys {
-                id, secret, token, ..
-            } => {
-                let builder = builder
-                    .with_access_key_id(id)
-                    .with_secret_access_key(secret);
-                match token {
-                    Some(token) => builder.with_token(token),
-                    None => builder,
-                }
+            Signed::Not(_) => builder.with_skip_signature(true),
+            Signed::Aws(origin) => {
+                let of = |name| ["AWS_ENDPOINT_URL_", name].concat();
+                let service = |name| {
+                    let named =
+                        [of(name), "AWS_ENDPOINT_URL".to_owned()].map(|name| variables(&name));
+                    named.into_iter().flatten().find(|url| !url.is_empty())
+                };
+                let services = Services {
+                    region: region.unwrap_or_else(|| "us-east-1".to_owned()),
+                    sts: service("STS"),
+                    sso: service("SSO"),
+                };
+                builder.with_credentials(Arc::new(Provider::new(origin.clone(), services, limits)))
             }
         };
         let builder = builder
             .with_retry(no_retries())
             .with_http_connector(Connector(*limits))
             .with_client_options(plain(is_plain));
-        builder.build().map(|store| both(store, &signed))
+        let built = builder.build().map(|store| both(store, &signed));
+        built.map_err(|error| StoreError::address(&self.url, error))
     }
 }
 

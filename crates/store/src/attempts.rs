@@ -9,6 +9,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use forerun_io::error::number;
 use forerun_io::source::remote::{Limits, Pauses};
 use object_store::Error;
 use object_store::client::HttpError;
@@ -31,7 +32,7 @@ impl Fault {
     pub(crate) fn of(error: &Error) -> Self {
         let of = failure::of(error);
         let status = status_of(error);
-        match of.raw_os_error() {
+        match number(&of) {
             Some(libc::EACCES) => Self::Refused(of),
             // Of S3, for a session that has ended.
             None if status == Some(400) => Self::Refused(of),
@@ -57,6 +58,10 @@ pub(crate) fn may_pass(error: &Error) -> bool {
 /// Before a pause of this length, after 0.7 s of shorter ones, a line says why the reader waits.
 const LONG: Duration = Duration::from_millis(800);
 
+/// Refused connections after which a store that never answered is told to be none: 0.7 s of pauses. A server that
+/// begins anew has longer, as one that answered before.
+const REFUSED_MAX: u32 = 4;
+
 /// Attempts at one request.
 pub(crate) struct Attempts {
     pauses: Pauses,
@@ -66,6 +71,8 @@ pub(crate) struct Attempts {
     is_told: bool,
     /// Whether it was made again with other credentials.
     is_renewed: bool,
+    /// Connections that were refused.
+    refused: u32,
 }
 
 impl Attempts {
@@ -75,6 +82,7 @@ impl Attempts {
             asked: None,
             is_told: false,
             is_renewed: false,
+            refused: 0,
         }
     }
 
@@ -115,6 +123,12 @@ impl Attempts {
             }
             Fault::Passing(error) => error,
         };
+        if error.kind() == io::ErrorKind::ConnectionRefused {
+            self.refused += 1;
+            if self.refused >= REFUSED_MAX && !store.is_reached() {
+                return Err(error);
+            }
+        }
         let Some(pause) = self.pauses.next(self.asked.take()) else {
             return Err(error);
         };

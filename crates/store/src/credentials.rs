@@ -1,24 +1,28 @@
 //! Credentials, found where other programs find them; and nothing asks a metadata service unasked.
 //!
-//! | store | variables | files |
-//! | --- | --- | --- |
-//! | `s3://` | `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_SESSION_TOKEN`, `AWS_WEB_IDENTITY_TOKEN_FILE`, `AWS_REGION`, `AWS_ENDPOINT_URL`, and the others of [`object_store`] | `~/.aws/credentials` and `~/.aws/config`, or where `AWS_SHARED_CREDENTIALS_FILE` and `AWS_CONFIG_FILE` say, profile `AWS_PROFILE` |
-//! | `gs://` | `GOOGLE_SERVICE_ACCOUNT`, `GOOGLE_APPLICATION_CREDENTIALS` | `~/.config/gcloud/application_default_credentials.json` |
-//! | `az://` | `AZURE_STORAGE_ACCOUNT_NAME`, `AZURE_STORAGE_ACCOUNT_KEY`, `AZURE_STORAGE_SAS_TOKEN`, `AZURE_CLIENT_ID` and the like | |
+//! | store | variables and files |
+//! | --- | --- |
+//! | `s3://` | those of AWS's own programs, in their order (`docs/STORES.md`), and `AWS_REGION`, `AWS_ENDPOINT_URL` and the others of [`object_store`] |
+//! | `gs://` | `GOOGLE_SERVICE_ACCOUNT`, `GOOGLE_APPLICATION_CREDENTIALS`, `~/.config/gcloud/application_default_credentials.json` |
+//! | `az://` | `AZURE_STORAGE_CONNECTION_STRING`, `AZURE_STORAGE_ACCOUNT_NAME`, `AZURE_STORAGE_ACCOUNT_KEY`, `AZURE_STORAGE_SAS_TOKEN`, `AZURE_CLIENT_ID` and the like |
 //!
-//! Without any of them, or with a part of a set, requests are not signed: public objects can be read. On a machine of a cloud,
-//! where credentials come from a metadata address, `FORERUN_METADATA=1` says so.
+//! Without any of them, or with a part of a set, requests are not signed: public objects can be read. So they are with
+//! `FORERUN_ANONYMOUS=1`. On a machine of a cloud, where credentials come from a metadata address, `FORERUN_METADATA=1` says so.
 
 use std::fmt;
 use std::fs::File;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use ini::Ini;
+use crate::aws::profiles::Profiles;
+use crate::aws::{self, Origin};
 
 /// Tells that a metadata service may be asked.
-const METADATA: &str = "FORERUN_METADATA";
+pub(crate) const METADATA: &str = "FORERUN_METADATA";
+
+/// Tells that no request is to be signed.
+const ANONYMOUS: &str = "FORERUN_ANONYMOUS";
 
 /// The environment: variables by name.
 pub(crate) type Variables<'a> = &'a dyn Fn(&str) -> Option<String>;
@@ -30,15 +34,10 @@ pub(crate) enum Signed {
     ByVariables,
     /// By a file of credentials.
     ByFile(String),
-    /// By keys of a profile.
-    Keys {
-        id: String,
-        secret: String,
-        token: Option<String>,
-        /// The file and profile they are of.
-        of: String,
-    },
-    Not,
+    /// By keys of AWS.
+    Aws(Origin),
+    /// With the reason.
+    Not(String),
 }
 
 impl fmt::Display for Signed {
@@ -46,8 +45,8 @@ impl fmt::Display for Signed {
         match self {
             Self::ByVariables => f.write_str("signed with credentials of variables"),
             Self::ByFile(file) => write!(f, "signed with credentials of {file}"),
-            Self::Keys { of, .. } => write!(f, "signed with keys of {of}"),
-            Self::Not => f.write_str("not signed: there are no credentials"),
+            Self::Aws(origin) => write!(f, "signed with {origin}"),
+            Self::Not(why) => write!(f, "not signed: {why}"),
         }
     }
 }
@@ -71,17 +70,9 @@ impl Contents {
 
 /// The files that credentials of a store may come from.
 pub(crate) fn files(scheme: &str, variables: Variables<'_>) -> Vec<PathBuf> {
-    let home = variables("HOME").map(PathBuf::from).unwrap_or_default();
-    let of_aws = |variable, name| {
-        let named = variables(variable).map(PathBuf::from);
-        named.unwrap_or_else(|| home.join(".aws").join(name))
-    };
     let mut files = match scheme {
-        "s3" => vec![
-            of_aws("AWS_SHARED_CREDENTIALS_FILE", "credentials"),
-            of_aws("AWS_CONFIG_FILE", "config"),
-        ],
-        "gs" => vec![home.join(GCLOUD)],
+        "s3" => files_of_aws(variables).into(),
+        "gs" => vec![home(variables).join(GCLOUD)],
         _ => Vec::new(),
     };
     let named: &[&str] = match scheme {
@@ -106,6 +97,33 @@ pub(crate) fn files(scheme: &str, variables: Variables<'_>) -> Vec<PathBuf> {
     files
 }
 
+/// The home of the user; a daemon may have none.
+pub(crate) fn home(variables: Variables<'_>) -> PathBuf {
+    let home = variables("HOME").filter(|home| !home.is_empty());
+    home.map_or_else(|| PathBuf::from("/"), PathBuf::from)
+}
+
+/// The two files of AWS's own programs: of keys, and of settings.
+pub(crate) fn files_of_aws(variables: Variables<'_>) -> [PathBuf; 2] {
+    let of = |variable, name| {
+        let named = variables(variable).filter(|path| !path.is_empty());
+        named.map_or_else(|| home(variables).join(".aws").join(name), PathBuf::from)
+    };
+    [
+        of("AWS_SHARED_CREDENTIALS_FILE", "credentials"),
+        of("AWS_CONFIG_FILE", "config"),
+    ]
+}
+
+/// The variable that says that no request is to be signed.
+fn anonymous(variables: Variables<'_>) -> Option<Signed> {
+    let is_set =
+        |name: &&str| variables(name).is_some_and(|value| ["1", "true"].contains(&&*value));
+    let names = [ANONYMOUS, "AWS_SKIP_SIGNATURE", "AWS_NO_SIGN_REQUEST"];
+    let set = names.into_iter().find(is_set)?;
+    Some(Signed::Not(format!("{set} is set")))
+}
+
 /// The file of Google's own commands, below the home.
 const GCLOUD: &str = ".config/gcloud/application_default_credentials.json";
 
@@ -125,48 +143,21 @@ fn has_all_of(variables: Variables<'_>, sets: &[&[&str]]) -> bool {
 }
 
 /// How requests to S3 are signed, and the region and endpoint of the profile.
-pub(crate) fn s3(variables: Variables<'_>) -> (Signed, Profile) {
-    let mut files = files("s3", variables);
-    files.truncate(2);
-    let name = variables("AWS_PROFILE").unwrap_or_else(|| "default".to_owned());
-    let keys = section_of(&files[0]);
-    let config = section_of(&files[1]);
-    let configured = |key| {
-        let long = format!("profile {name}");
-        config(&long, key).or_else(|| config(&name, key))
-    };
+///
+/// # Errors
+/// Credentials that are there in part, or cannot be read; in words.
+pub(crate) fn s3(variables: Variables<'_>) -> Result<(Signed, Profile), String> {
+    let profiles = Profiles::read(variables);
     let profile = Profile {
-        region: configured("region"),
-        endpoint: configured("endpoint_url"),
+        region: profiles.value(profiles.name(), "region"),
+        endpoint: profiles.value(profiles.name(), "endpoint_url"),
     };
-    // A key without its secret is refused by name.
-    let known: [&[&str]; 4] = [
-        &["AWS_ACCESS_KEY_ID"],
-        &["AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_ROLE_ARN"],
-        &["AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"],
-        &[
-            "AWS_CONTAINER_CREDENTIALS_FULL_URI",
-            "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE",
-        ],
-    ];
-    if has_all_of(variables, &known) {
-        return (Signed::ByVariables, profile);
-    }
-    let key = |key| keys(&name, key).or_else(|| configured(key));
-    let pair = key("aws_access_key_id").zip(key("aws_secret_access_key"));
-    let signed = pair.map_or(Signed::Not, |(id, secret)| Signed::Keys {
-        id,
-        secret,
-        token: key("aws_session_token"),
-        of: format!("{}, profile {name}", files[0].display()),
-    });
-    (signed, profile)
-}
-
-/// Looks values up in a file, which need not be there: section and key.
-fn section_of(path: &Path) -> impl Fn(&str, &str) -> Option<String> {
-    let ini = Ini::load_from_file(path).ok();
-    move |section, key| Some(ini.as_ref()?.get_from(Some(section), key)?.to_owned())
+    let signed = match anonymous(variables) {
+        Some(not) => not,
+        None => aws::origin(variables, &profiles)?
+            .map_or_else(|| Signed::Not(aws::looked_at(&profiles)), Signed::Aws),
+    };
+    Ok((signed, profile))
 }
 
 pub(crate) fn gs(variables: Variables<'_>) -> Signed {
@@ -177,14 +168,20 @@ pub(crate) fn gs(variables: Variables<'_>) -> Signed {
         &["GOOGLE_SERVICE_ACCOUNT_KEY"],
         &["GOOGLE_BEARER_TOKEN"],
     ];
+    if let Some(not) = anonymous(variables) {
+        return not;
+    }
     if has_all_of(variables, &known) {
         return Signed::ByVariables;
     }
-    let home = variables("HOME").map(PathBuf::from).unwrap_or_default();
-    let file = home.join(GCLOUD);
+    let file = home(variables).join(GCLOUD);
     match file.to_str().filter(|_| file.exists()) {
         Some(file) => Signed::ByFile(file.to_owned()),
-        None => Signed::Not,
+        None => Signed::Not(format!(
+            "no credentials in {} or in {}; on a machine of Google, {METADATA}=1 asks its service",
+            known.map(|set| set[0]).join(", "),
+            file.display()
+        )),
     }
 }
 
@@ -207,9 +204,15 @@ pub(crate) fn az(variables: Variables<'_>) -> Signed {
             "AZURE_FEDERATED_TOKEN_FILE",
         ],
     ];
+    if let Some(not) = anonymous(variables) {
+        return not;
+    }
     match has_all_of(variables, &known) {
         true => Signed::ByVariables,
-        false => Signed::Not,
+        false => Signed::Not(format!(
+            "no credentials in AZURE_STORAGE_CONNECTION_STRING, or in {}; on a machine of Azure, {METADATA}=1 asks its service",
+            known.map(|set| set.join(" with ")).join(", ")
+        )),
     }
 }
 
@@ -228,14 +231,20 @@ mod tests {
         }
     }
 
+    /// Whether requests are not signed.
+    fn is_not(signed: &Signed) -> bool {
+        matches!(signed, Signed::Not(_))
+    }
+
     #[test]
     fn nothing_is_signed_by_a_metadata_service_that_nothing_names() {
         let none = set(&[("HOME", "/absent")]);
-        assert_eq!(s3(&none).0, Signed::Not);
-        assert_eq!(gs(&none), Signed::Not);
-        assert_eq!(az(&none), Signed::Not);
+        assert!(is_not(&s3(&none).unwrap().0) && is_not(&gs(&none)) && is_not(&az(&none)));
         let told = set(&[("HOME", "/absent"), (METADATA, "1")]);
-        assert_eq!(s3(&told).0, Signed::ByVariables);
+        let instance = Origin::Instance {
+            url: "http://169.254.169.254".to_owned(),
+        };
+        assert_eq!(s3(&told).unwrap().0, Signed::Aws(instance));
         assert_eq!(gs(&told), Signed::ByVariables);
         assert_eq!(az(&told), Signed::ByVariables);
     }
@@ -245,7 +254,6 @@ mod tests {
         for name in [
             "AWS_WEB_IDENTITY_TOKEN_FILE",
             "AWS_ROLE_ARN",
-            "AWS_CONTAINER_CREDENTIALS_FULL_URI",
             "AZURE_CLIENT_ID",
             "AZURE_TENANT_ID",
             "AZURE_FEDERATED_TOKEN_FILE",
@@ -253,60 +261,41 @@ mod tests {
         ] {
             let pairs = [("HOME", "/absent"), (name, "x")];
             let part = set(&pairs);
-            assert_eq!(s3(&part).0, Signed::Not, "{name}");
-            assert_eq!(gs(&part), Signed::Not, "{name}");
-            assert_eq!(az(&part), Signed::Not, "{name}");
+            assert!(is_not(&s3(&part).unwrap().0), "{name}");
+            assert!(is_not(&gs(&part)) && is_not(&az(&part)), "{name}");
         }
-        let pairs = [("AWS_WEB_IDENTITY_TOKEN_FILE", "x"), ("AWS_ROLE_ARN", "y")];
-        let whole = set(&pairs);
-        assert_eq!(s3(&whole).0, Signed::ByVariables);
-        let pairs = [("AZURE_STORAGE_ACCOUNT_KEY", "")];
-        let empty = set(&pairs);
-        assert_eq!(az(&empty), Signed::Not);
+        let empty = set(&[("AZURE_STORAGE_ACCOUNT_KEY", "")]);
+        assert!(is_not(&az(&empty)));
     }
 
     #[test]
-    fn a_profile_of_the_files_gives_keys_region_and_endpoint_and_variables_go_first() {
+    fn requests_are_not_signed_on_request() {
+        let pairs = [
+            ("FORERUN_ANONYMOUS", "1"),
+            ("AWS_ACCESS_KEY_ID", "a"),
+            ("GOOGLE_SERVICE_ACCOUNT", "b"),
+            ("AZURE_STORAGE_ACCOUNT_KEY", "c"),
+        ];
+        let set = set(&pairs);
+        for signed in [s3(&set).unwrap().0, gs(&set), az(&set)] {
+            assert_eq!(signed.to_string(), "not signed: FORERUN_ANONYMOUS is set");
+        }
+    }
+
+    #[test]
+    fn a_profile_of_the_files_gives_region_and_endpoint() {
         let folder = tempfile::tempdir().unwrap();
-        let keys = folder.path().join("keys");
         let config = folder.path().join("config");
-        let text = "[default]\naws_access_key_id = A\naws_secret_access_key = B\n\
-                    [other]\naws_access_key_id=C\naws_secret_access_key=D+/=\naws_session_token=E\n";
-        std::fs::write(&keys, text).unwrap();
         let text = "[profile other]\nregion = eu-west-1\nendpoint_url = http://127.0.0.1:1\n";
         std::fs::write(&config, text).unwrap();
         let files = [
-            ("AWS_SHARED_CREDENTIALS_FILE", keys.to_str().unwrap()),
+            ("AWS_SHARED_CREDENTIALS_FILE", "/absent"),
             ("AWS_CONFIG_FILE", config.to_str().unwrap()),
         ];
-        let (signed, profile) = s3(&set(&files));
-        let token = None;
-        let (id, secret) = ("A".to_owned(), "B".to_owned());
-        let of_profile = |name| format!("{}, profile {name}", keys.display());
-        let of = of_profile("default");
-        let expected = Signed::Keys {
-            id,
-            secret,
-            token,
-            of,
-        };
-        assert_eq!(signed, expected);
-        assert_eq!(profile, Profile::default());
+        assert_eq!(s3(&set(&files)).unwrap().1, Profile::default());
         let other = [files[0], files[1], ("AWS_PROFILE", "other")];
-        let (signed, profile) = s3(&set(&other));
-        let (id, secret) = ("C".to_owned(), "D+/=".to_owned());
-        let token = Some("E".to_owned());
-        let of = of_profile("other");
-        let expected = Signed::Keys {
-            id,
-            secret,
-            token,
-            of,
-        };
-        assert_eq!(signed, expected);
+        let (_, profile) = s3(&set(&other)).unwrap();
         assert_eq!(profile.region.as_deref(), Some("eu-west-1"));
         assert_eq!(profile.endpoint.as_deref(), Some("http://127.0.0.1:1"));
-        let variables = [files[0], files[1], ("AWS_ACCESS_KEY_ID", "F")];
-        assert_eq!(s3(&set(&variables)).0, Signed::ByVariables);
     }
 }

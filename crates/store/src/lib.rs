@@ -25,6 +25,8 @@
 
 mod address;
 mod attempts;
+mod aws;
+mod azure;
 mod connector;
 pub mod credentials;
 mod failure;
@@ -34,6 +36,7 @@ mod names;
 mod object;
 mod pages;
 mod part;
+mod siblings;
 mod store;
 mod tree;
 mod web;
@@ -47,7 +50,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use object_store::ObjectStoreExt;
+use object_store::{GetOptions, ObjectStoreExt};
 use tokio::runtime::{Handle, Runtime};
 
 pub use failure::StoreError;
@@ -166,7 +169,10 @@ impl Client {
             }
         };
         let opened = self.ask(&store, 1, opened);
-        let meta = opened.map_err(|error| StoreError::object(&address.url, &store, error))?;
+        let meta = opened.map_err(|error| {
+            let error = self.explained(&store, &address, error);
+            StoreError::object(&address.url, &store, error)
+        })?;
         let version = Version::of_opened(&meta).or_else(|| {
             // No range of an empty object is asked for.
             (address.web.is_some() && meta.size == 0).then(|| Version::of_text(""))
@@ -260,6 +266,25 @@ impl Client {
         ObjectTree::new(self, self.store(&address)?, address)
     }
 
+    /// The reason why an object could not be opened: an answer to HEAD has no text, and one to GET has.
+    fn explained(&self, store: &Arc<Store>, address: &Address, error: io::Error) -> io::Error {
+        // A bucket that answered is there, and its object is not.
+        let is_told = error.kind() == io::ErrorKind::NotFound && store.is_reached();
+        let is_answer =
+            ![io::ErrorKind::ConnectionRefused, io::ErrorKind::TimedOut].contains(&error.kind());
+        if is_told || !is_answer || address.web.is_some() || failure::is_explained(&error) {
+            return error;
+        }
+        let first = |with: Arc<Connected>| {
+            let options = GetOptions::new().with_range(Some(0..1));
+            async move { with.objects.get_opts(&address.key, options).await.map(drop) }
+        };
+        match self.ask(store, 1, first) {
+            Err(said) if failure::is_explained(&said) => said,
+            _ => error,
+        }
+    }
+
     fn store(&self, address: &Address) -> Result<Arc<Store>, StoreError> {
         let mut stores = self.stores.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(store) = stores.get(&address.base) {
@@ -313,7 +338,10 @@ where
             asked.map_err(|error| Fault::of(&error))
         };
         match attempts.make(attempt).await {
-            Ok(answer) => return Ok(answer),
+            Ok(answer) => {
+                store.was_reached();
+                return Ok(answer);
+            }
             Err(fault) => attempts.pause(fault, store, &with).await?,
         }
     }

@@ -66,7 +66,7 @@ fn root(text: &str) -> Option<&str> {
 }
 
 /// The text of an element without others in it.
-fn element<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+pub(crate) fn element<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     let (_, behind) = text.split_once(&format!("<{name}>"))?;
     Some(behind.split_once("</")?.0)
 }

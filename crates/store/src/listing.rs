@@ -34,13 +34,13 @@ use crate::store::{Connected, HEADS, Store};
 use crate::{Client, StoreError};
 
 /// Keys of a page: the most that S3 gives.
-const KEYS_MAX: usize = 1000;
+pub(crate) const KEYS_MAX: usize = 1000;
 
 /// Pages without a further name, one after the other. Stores give some: keys that were deleted take places of a page.
 const EMPTY_MAX: u32 = 100;
 
 /// No key with one beginning comes behind that and this: keys are in the order of their bytes.
-const LAST: char = char::MAX;
+pub(crate) const LAST: char = char::MAX;
 
 /// See the [module](self).
 pub struct Listing {

@@ -22,6 +22,7 @@ use object_store::{Error, GetOptions, GetRange, GetResult, ObjectMeta};
 use crate::Client;
 use crate::address::Address;
 use crate::attempts::{Attempts, Fault};
+use crate::failure;
 use crate::part::Held;
 use crate::store::{Connected, Store};
 use crate::web::WebAddress;
@@ -252,7 +253,8 @@ impl Object {
             if !is_gone || !self.is_told.swap(true, Ordering::Relaxed) {
                 tracing::warn!("{}: bytes from {offset}: {error}", self.url);
             }
-        })?;
+        })
+        .map_err(failure::bare)?;
         Ok(done)
     }
 

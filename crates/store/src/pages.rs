@@ -20,7 +20,7 @@ use forerun_io::source::tree::Entry;
 const BYTES_MAX: usize = 4 << 20;
 
 /// Of a name, beside its bytes: entry, version, allocations.
-const NAME_BYTES: usize = 150;
+pub(crate) const NAME_BYTES: usize = 150;
 
 /// The names of a page that its reader has not had.
 #[derive(Default)]

@@ -132,6 +132,8 @@ pub(crate) struct Store {
     state: Mutex<State>,
     questions: Semaphore,
     stalled: Semaphore,
+    /// Whether any request was answered.
+    is_reached: AtomicBool,
     /// As a device: the same for its objects, above those of devices.
     pub(crate) number: u64,
 }
@@ -166,12 +168,23 @@ impl Store {
             }),
             questions: Semaphore::new(QUESTIONS),
             stalled: Semaphore::new(STALLED),
+            is_reached: AtomicBool::new(false),
             number: remote::number(&address.base),
         })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A request was answered.
+    pub(crate) fn was_reached(&self) {
+        self.is_reached.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether any request was answered.
+    pub(crate) fn is_reached(&self) -> bool {
+        self.is_reached.load(Ordering::Relaxed)
     }
 
     /// Whether it has listings.

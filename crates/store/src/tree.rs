@@ -5,6 +5,8 @@
 //!                         list "a"   -> keys below data/a/, a page at a time
 //! ```
 //!
+//! Names that are asked for one after the other are [siblings](crate::siblings) of one listing.
+//!
 //! Where a key is an object and the beginning of others, the folder is shown: the others could not be
 //! reached otherwise.
 
@@ -12,16 +14,18 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::channel;
+use std::time::Instant;
 
 use forerun_core::Bytes;
 use forerun_io::source::Source;
-use forerun_io::source::tree::{Entry, Found, Names, Stat, Tree};
+use forerun_io::source::tree::{Age, Entry, Found, Names, Recalled, Stat, Tree};
 use object_store::Error;
 use object_store::list::PaginatedListOptions;
 
 use crate::address::Address;
 use crate::listing::{Listing, stat};
 use crate::object::{Object, Version};
+use crate::siblings::Siblings;
 use crate::store::{Connected, Head, Store};
 use crate::{Client, StoreError, asked};
 
@@ -30,6 +34,7 @@ pub struct ObjectTree {
     client: Client,
     store: Arc<Store>,
     root: Address,
+    siblings: Arc<Siblings>,
 }
 
 impl ObjectTree {
@@ -46,9 +51,18 @@ impl ObjectTree {
             client: client.clone(),
             store,
             root,
+            siblings: Arc::default(),
         };
         tree.check()?;
         Ok(tree)
+    }
+
+    /// The address of a folder.
+    fn folder(&self, path: &str) -> Option<Address> {
+        match path.is_empty() {
+            true => Some(self.root.clone()),
+            false => self.root.below(path),
+        }
     }
 
     /// The store answers, and there is such a folder. A bucket may be empty.
@@ -129,11 +143,29 @@ impl Tree for ObjectTree {
         });
     }
 
-    fn list(&self, folder: &str) -> io::Result<Names> {
-        let address = match folder.is_empty() {
-            true => Some(self.root.clone()),
-            false => self.root.below(folder),
+    fn recall_then(&self, path: &str, age: Age, then: Recalled) {
+        let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+        let addresses = self.root.below(path).zip(self.folder(folder));
+        let (address, above) = match addresses {
+            _ if path.is_empty() => return then(Ok((Some(Entry::Folder), Instant::now()))),
+            None => return then(Ok((None, Instant::now()))),
+            Some(addresses) => addresses,
         };
+        let (store, limits) = (self.store.clone(), self.client.limits);
+        let (folder, name) = (folder.to_owned(), name.to_owned());
+        let siblings = self.siblings.clone();
+        self.client.threads.spawn(async move {
+            let (of, at) = ((&store, &limits), (&above, &*folder));
+            if let Some(recalled) = siblings.recall(of, at, &name, age).await {
+                return then(Ok(recalled));
+            }
+            let found = asked(&store, &limits, 2, |with| entry(with, address.clone())).await;
+            then(found.map(|found| (found, Instant::now())));
+        });
+    }
+
+    fn list(&self, folder: &str) -> io::Result<Names> {
+        let address = self.folder(folder);
         let address = address.ok_or_else(|| io::Error::from_raw_os_error(libc::ENOENT))?;
         let listing = Listing::new(&self.client, &self.store, address);
         let listing = listing.map_err(io::Error::other)?;

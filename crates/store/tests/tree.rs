@@ -8,7 +8,7 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use forerun_io::source::fetch;
-use forerun_io::source::tree::{Entry, Stat, Tree};
+use forerun_io::source::tree::{Age, Entry, Stat, Tree};
 use forerun_store::{Client, Limits};
 use http_server::{Bare, Fault, Server};
 
@@ -93,6 +93,140 @@ fn a_name_is_found_as_it_is_listed() {
     let stat = object(tree.find("e/f").unwrap());
     let source = tree.open("e/f", &stat).unwrap();
     assert_eq!(fetch(&*source, 0, 100).unwrap(), b"d/e/f");
+}
+
+/// The entry of a path, of an answer that may be so old.
+fn recall(tree: &dyn Tree, path: &str, age: Age) -> Option<Entry> {
+    let (give, given) = channel();
+    let then = move |recalled: io::Result<_>| give.send(recalled.unwrap()).unwrap();
+    tree.recall_then(path, age, Box::new(then));
+    given.recv().unwrap().0
+}
+
+/// Answers are believed for ever, and so no test depends on the time it takes.
+const FOR_EVER: Age = Age {
+    present: Duration::MAX,
+    absent: Duration::MAX,
+};
+
+#[test]
+fn names_of_one_folder_are_answered_by_pages_and_as_if_each_was_asked_for_alone() {
+    let mut keys: Vec<String> = (0..1500).map(|number| format!("f/k{number:05}")).collect();
+    for more in [
+        "f/",
+        "f/k00007/x",
+        "f/k00008-",
+        "f/ü",
+        "f/k01000 /y",
+        "f/z/",
+        "g",
+    ] {
+        keys.push(more.to_owned());
+    }
+    let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+    let server = server(&keys);
+    let mut asked: Vec<String> = (0..1600).map(|number| format!("f/k{number:05}")).collect();
+    for more in [
+        "f/k00008-",
+        "f/k00008!",
+        "f/ü",
+        "f/k01000 ",
+        "f/z",
+        "f/zz",
+        "f/a",
+        "g",
+        "h",
+    ] {
+        asked.push(more.to_owned());
+    }
+    for (address, variables) in stores(&server) {
+        let client = Client::with_variables(Limits::default(), variables).unwrap();
+        let tree = client.tree(address).unwrap();
+        let (before, _) = server.counts();
+        let recalled = asked.iter().map(|path| recall(&tree, path, FOR_EVER));
+        let recalled: Vec<_> = recalled.collect();
+        let requests = server.counts().0 - before;
+        for (path, recalled) in asked.iter().zip(recalled) {
+            assert_eq!(recalled, tree.find(path).unwrap(), "{address}: {path}");
+        }
+        // The server of the tests begins each page of Azure at the first key.
+        assert!(
+            requests <= 20 || address == "az://b",
+            "{address}: {requests} requests"
+        );
+    }
+}
+
+#[test]
+fn an_answer_that_is_not_believed_is_asked_for_again() {
+    let server = server(&["f/a", "f/b", "f/c", "f/d", "f/e"]);
+    let tree = client(&server).tree("s3://b").unwrap();
+    let count = |path, age| {
+        let (before, _) = server.counts();
+        recall(&tree, path, age);
+        server.counts().0 - before
+    };
+    let never = Age {
+        present: Duration::ZERO,
+        absent: Duration::ZERO,
+    };
+    let present = Age {
+        absent: Duration::ZERO,
+        ..FOR_EVER
+    };
+    for path in ["f/a", "f/b", "f/c"] {
+        assert_eq!(count(path, never), 2, "{path}");
+    }
+    assert_eq!((count("f/a", present), count("f/b", present)), (2, 1));
+    assert_eq!((count("f/c", present), count("f/e", present)), (0, 0));
+    server.put("/b/f/cc", "1", vec![1]);
+    // Its page is believed, and not that it has no such name.
+    assert_eq!((count("f/cc", FOR_EVER), count("f/cc", present)), (0, 1));
+}
+
+/// As programs do that are given whole paths.
+#[test]
+fn a_folder_that_is_walked_is_there_by_the_page_of_its_next_names() {
+    let keys: Vec<String> = (0..100).map(|number| format!("f/k{number:02}")).collect();
+    let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+    let server = server(&keys);
+    let tree = client(&server).tree("s3://b").unwrap();
+    let count = |path| {
+        let (before, _) = server.counts();
+        assert!(recall(&tree, path, FOR_EVER).is_some(), "{path}");
+        server.counts().0 - before
+    };
+    assert_eq!((count("f"), count("f/k00"), count("f/k01")), (2, 2, 1));
+    // A page of the folder above has no other name.
+    assert_eq!((count("f"), count("f/k02")), (1, 0));
+    let tree = client(&server).tree("s3://b").unwrap();
+    for path in ["f/k00", "f/k01", "f/k02"] {
+        recall(&tree, path, FOR_EVER);
+    }
+    let (before, _) = server.counts();
+    assert_eq!(recall(&tree, "f", FOR_EVER), Some(Entry::Folder));
+    assert_eq!(server.counts().0, before + 1);
+    let lines = server.lines().join("\n");
+    assert!(lines.contains("start-after=f%2Fk01"), "{lines}");
+}
+
+#[test]
+fn a_store_that_lists_no_page_or_in_no_order_answers_names_alone() {
+    let server = server(&["f/a", "f/b", "f/c"]);
+    let tree = client(&server).tree("s3://b").unwrap();
+    let stat = |path| recall(&tree, path, FOR_EVER).map(|entry| object(Some(entry)).bytes);
+    assert_eq!(stat("f/a"), Some(3));
+    let unordered = "<ListBucketResult><Contents><Key>f/c</Key><LastModified>2024-01-01T00:00:00Z\
+                     </LastModified><ETag>\"1\"</ETag><Size>7</Size></Contents><Contents><Key>f/b</Key>\
+                     <LastModified>2024-01-01T00:00:00Z</LastModified><ETag>\"1\"</ETag><Size>7</Size>\
+                     </Contents></ListBucketResult>";
+    server.fail([Fault::Text(200, unordered)]);
+    assert_eq!(stat("f/b"), Some(3));
+    assert_eq!(stat("f/c"), Some(3));
+    server.fail([Fault::Status(400, None)]);
+    assert_eq!(stat("f/b"), Some(3));
+    assert_eq!(stat("f/c"), Some(3));
+    assert_eq!(server.faults_left(), 0);
 }
 
 #[test]

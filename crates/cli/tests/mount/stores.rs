@@ -271,6 +271,31 @@ fn the_sizes_of_a_folder_cost_no_request_for_each_name() {
     assert!(after - before < 30, "{} requests", after - before);
 }
 
+/// Programs that ask for one name after the other, and no listing before, have their answers from pages of it.
+#[test]
+fn names_that_are_asked_for_one_by_one_are_answered_by_pages() {
+    let server = Server::start();
+    for number in 0..3000 {
+        put(&server, &format!("f/k{number:04}"), 1, vec![0; 3]);
+    }
+    // However slow the machine is.
+    let believed = ["--entry-timeout", "3600s", "--attribute-timeout", "3600s"];
+    let Some(mounted) = mount(&server, "s3://b", &believed) else {
+        return;
+    };
+    let (before, _) = server.counts();
+    for number in 0..3000 {
+        let path = mounted.point(format!("f/k{number:04}"));
+        assert_eq!(fs::metadata(path).unwrap().len(), 3);
+    }
+    let (after, _) = server.counts();
+    assert!(after - before <= 3 * 3 + 10, "{} requests", after - before);
+    // Its bytes are a request, and its name is none.
+    let (before, _) = server.counts();
+    assert_eq!(fs::read(mounted.point("f/k2999")).unwrap(), [0; 3]);
+    assert_eq!(server.counts().0 - before, 1);
+}
+
 /// Most threads of a mount, whatever its store does.
 const THREADS_MAX: u32 = 64;
 

@@ -13,7 +13,7 @@
 use std::fmt;
 use std::io;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, Instant, SystemTime};
 
 use forerun_core::Bytes;
 
@@ -44,6 +44,18 @@ pub type Names = Box<dyn Iterator<Item = io::Result<(String, Entry)>> + Send>;
 
 /// Takes the answer of [`Tree::find_then`].
 pub type Found = Box<dyn FnOnce(io::Result<Option<Entry>>) + Send>;
+
+/// How old an answer may be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Age {
+    /// Of a name that is there.
+    pub present: Duration,
+    /// Of one that is not.
+    pub absent: Duration,
+}
+
+/// Takes the answer of [`Tree::recall_then`], and the time it is of.
+pub type Recalled = Box<dyn FnOnce(io::Result<(Option<Entry>, Instant)>) + Send>;
 
 /// Folders and objects by their paths: names with `/` between them, none of them empty, `.` or `..`. The
 /// root is the empty path. Calls may wait for a server.
@@ -111,6 +123,13 @@ pub trait Tree: fmt::Debug + Send + Sync {
     /// for each question.
     fn find_then(&self, path: &str, then: Found) {
         then(self.find(path));
+    }
+
+    /// As [`find_then`](Self::find_then), with an answer that MUST NOT be older than this: the tree may have been told
+    /// it with another name's.
+    fn recall_then(&self, path: &str, _: Age, then: Recalled) {
+        let then = |found: io::Result<_>| then(found.map(|entry| (entry, Instant::now())));
+        self.find_then(path, Box::new(then));
     }
 
     /// Names in a folder. Those that come or go meanwhile are among them or not.

@@ -9,6 +9,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use forerun_io::source::tree::Entry;
 use fuser::{
@@ -18,7 +19,7 @@ use fuser::{
 };
 use rustix::process::{getgid, getuid};
 
-use super::ObjectFs;
+use super::{Looked, ObjectFs};
 use crate::fs::nodes::Node;
 use crate::fuse::reads::{Read, Reads};
 use crate::fuse::wire::errno;
@@ -125,23 +126,30 @@ impl Served {
         }
     }
 
-    fn found(&self, found: Result<(Node, Entry), rustix::io::Errno>, reply: ReplyEntry) {
+    fn found(&self, found: Result<Looked, rustix::io::Errno>, reply: ReplyEntry) {
+        let Looked { found, age } = match found {
+            Ok(looked) => looked,
+            Err(error) => return reply.error(errno(error)),
+        };
+        let Trust {
+            attributes,
+            entries,
+            negative,
+            ..
+        } = self.trust;
+        let left = |believed: Duration| believed.saturating_sub(age);
         match found {
-            Ok((node, entry)) => {
-                let Trust {
-                    attributes,
-                    entries,
-                    ..
-                } = self.trust;
+            Some((node, entry)) => {
                 let attr = self.attr(node, &entry);
+                let (attributes, entries) = (left(attributes), left(entries));
                 reply.entry_with_ttls(&attributes, &entries, &attr, Generation(0));
             }
-            Err(rustix::io::Errno::NOENT) if !self.trust.negative.is_zero() => {
-                let negative = self.trust.negative;
+            None if !negative.is_zero() => {
+                let negative = left(negative);
                 let nothing = self.attr(Node(0), &Entry::Folder);
                 reply.entry_with_ttls(&negative, &negative, &nothing, Generation(0));
             }
-            Err(error) => reply.error(errno(error)),
+            None => reply.error(Errno::ENOENT),
         }
     }
 }
@@ -196,7 +204,8 @@ impl Filesystem for Adapter {
         let served = self.served.clone();
         let Some(name) = name.to_str() else {
             // Keys are text.
-            return served.found(Err(rustix::io::Errno::NOENT), reply);
+            let (found, age) = (None, Duration::ZERO);
+            return served.found(Ok(Looked { found, age }), reply);
         };
         let then = move |found| served.found(found, reply);
         caught(|| self.served.fs.look_up(Node(parent.0), name, then));

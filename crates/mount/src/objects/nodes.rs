@@ -10,7 +10,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use forerun_io::source::tree::{Entry, Stat};
 use rustix::io::Errno;
@@ -87,8 +87,8 @@ fn is_same_entry(one: &Entry, other: &Entry) -> bool {
 }
 
 impl Nodes {
-    /// A name was found as of now, and the kernel is told of it: its number.
-    pub(super) fn found(&self, parent: Node, name: &str, entry: &Entry) -> Node {
+    /// A name was found as of this time, and the kernel is told of it: its number.
+    pub(super) fn found(&self, parent: Node, name: &str, entry: &Entry, as_of: Instant) -> Node {
         let mut table = lock(&self.0);
         let name: Arc<str> = name.into();
         let number = table.names.get(&(parent.0, name.clone())).copied();
@@ -97,7 +97,7 @@ impl Nodes {
             && is_same_entry(&known.entry, entry)
         {
             known.lookups += 1;
-            known.saw(entry);
+            known.saw(entry, as_of);
             return Node(number);
         }
         table.last += 1;
@@ -106,7 +106,7 @@ impl Nodes {
             parent,
             name: name.clone(),
             entry: entry.clone(),
-            as_of: Instant::now(),
+            as_of,
             lookups: 1,
         };
         table.nodes.insert(number, known);
@@ -114,10 +114,27 @@ impl Nodes {
         Node(number)
     }
 
-    /// The store was asked for a node again, and has the same version.
-    pub(super) fn saw(&self, node: Node, now: &Stat) {
+    /// A name whose answer is younger than this, and the kernel is told of it.
+    pub(super) fn recall(
+        &self,
+        parent: Node,
+        name: &str,
+        believed: Duration,
+    ) -> Option<(Node, Known)> {
+        let mut table = lock(&self.0);
+        let number = *table.names.get(&(parent.0, name.into()))?;
+        let known = table.nodes.get_mut(&number)?;
+        if known.as_of.elapsed() >= believed {
+            return None;
+        }
+        known.lookups += 1;
+        Some((Node(number), known.clone()))
+    }
+
+    /// The store was asked for a node again, and has the same version as of this time.
+    pub(super) fn saw(&self, node: Node, now: &Stat, as_of: Instant) {
         if let Some(known) = lock(&self.0).nodes.get_mut(&node.0) {
-            known.saw(&Entry::Object(now.clone()));
+            known.saw(&Entry::Object(now.clone()), as_of);
         }
     }
 
@@ -210,8 +227,8 @@ impl Nodes {
 
 impl Known {
     /// The store was asked again. A version that was not told before is told now.
-    fn saw(&mut self, now: &Entry) {
-        self.as_of = Instant::now();
+    fn saw(&mut self, now: &Entry, as_of: Instant) {
+        self.as_of = self.as_of.max(as_of);
         if let (Entry::Object(known), Entry::Object(now)) = (&mut self.entry, now)
             && known.version.is_none()
         {
@@ -225,6 +242,26 @@ mod tests {
     use super::*;
     use std::time::SystemTime;
 
+    fn found(nodes: &Nodes, parent: Node, name: &str, entry: &Entry) -> Node {
+        nodes.found(parent, name, entry, Instant::now())
+    }
+
+    #[test]
+    fn an_answer_is_recalled_while_it_is_believed_and_no_longer() {
+        let nodes = Nodes::default();
+        let entry = object(1, Some("x"));
+        let node = found(&nodes, ROOT, "a", &entry);
+        let recall = |name, believed| nodes.recall(ROOT, name, believed).map(|(node, _)| node);
+        assert_eq!(recall("a", Duration::MAX), Some(node));
+        assert_eq!(recall("a", Duration::ZERO), None);
+        assert_eq!(recall("b", Duration::MAX), None);
+        // The kernel was told of it twice.
+        nodes.forget(node, 1);
+        assert_eq!(recall("a", Duration::MAX), Some(node));
+        nodes.forget(node, 2);
+        assert_eq!(recall("a", Duration::MAX), None);
+    }
+
     fn object(bytes: u64, version: Option<&str>) -> Entry {
         Entry::Object(Stat {
             bytes,
@@ -236,18 +273,18 @@ mod tests {
     #[test]
     fn a_version_is_a_node_until_the_kernel_has_forgotten_it() {
         let nodes = Nodes::default();
-        let folder = nodes.found(ROOT, "a", &Entry::Folder);
-        let one = nodes.found(folder, "b", &object(1, Some("x")));
-        assert_eq!(nodes.found(folder, "b", &object(1, Some("x"))), one);
-        let other = nodes.found(folder, "b", &object(1, Some("y")));
+        let folder = found(&nodes, ROOT, "a", &Entry::Folder);
+        let one = found(&nodes, folder, "b", &object(1, Some("x")));
+        assert_eq!(found(&nodes, folder, "b", &object(1, Some("x"))), one);
+        let other = found(&nodes, folder, "b", &object(1, Some("y")));
         assert_ne!(one, other);
         assert_eq!(nodes.path(one).unwrap(), "a/b");
         nodes.forget(one, 1);
         assert!(nodes.known(one).is_ok());
         nodes.forget(one, 1);
         assert_eq!(nodes.known(one).unwrap_err(), Errno::STALE);
-        assert_eq!(nodes.found(folder, "b", &object(1, Some("y"))), other);
-        assert_ne!(nodes.found(folder, "b", &Entry::Folder), other);
+        assert_eq!(found(&nodes, folder, "b", &object(1, Some("y"))), other);
+        assert_ne!(found(&nodes, folder, "b", &Entry::Folder), other);
         nodes.forget(ROOT, 7);
         assert_eq!(nodes.path(ROOT).unwrap(), "");
     }
@@ -255,19 +292,19 @@ mod tests {
     #[test]
     fn a_version_told_late_is_the_same_if_size_and_time_are() {
         let nodes = Nodes::default();
-        let node = nodes.found(ROOT, "a", &object(1, None));
-        assert_eq!(nodes.found(ROOT, "a", &object(1, Some("x"))), node);
+        let node = found(&nodes, ROOT, "a", &object(1, None));
+        assert_eq!(found(&nodes, ROOT, "a", &object(1, Some("x"))), node);
         assert_eq!(nodes.known(node).unwrap().entry, object(1, Some("x")));
-        assert_eq!(nodes.found(ROOT, "a", &object(1, None)), node);
-        assert_ne!(nodes.found(ROOT, "a", &object(2, None)), node);
+        assert_eq!(found(&nodes, ROOT, "a", &object(1, None)), node);
+        assert_ne!(found(&nodes, ROOT, "a", &object(2, None)), node);
     }
 
     #[test]
     fn those_that_were_asked_for_longest_ago_are_forgotten_first_and_folders_after_their_names() {
         let nodes = Nodes::default();
-        let folder = nodes.found(ROOT, "a", &Entry::Folder);
+        let folder = found(&nodes, ROOT, "a", &Entry::Folder);
         let below: Vec<Node> = (0..9)
-            .map(|name| nodes.found(folder, &name.to_string(), &object(1, Some("x"))))
+            .map(|name| found(&nodes, folder, &name.to_string(), &object(1, Some("x"))))
             .collect();
         assert_eq!(nodes.least_needed(1, true), below[..1]);
         assert_eq!(nodes.least_needed(99, true).len(), 9);
@@ -279,8 +316,8 @@ mod tests {
     #[test]
     fn memory_of_many_forgotten_nodes_is_given_back_once() {
         let nodes = Nodes::default();
-        let found = |name: u64| nodes.found(ROOT, &name.to_string(), &object(1, Some("x")));
-        let found: Vec<Node> = (0..GIVEN_BACK_FROM as u64).map(found).collect();
+        let name = |name: u64| found(&nodes, ROOT, &name.to_string(), &object(1, Some("x")));
+        let found: Vec<Node> = (0..GIVEN_BACK_FROM as u64).map(name).collect();
         assert!(!nodes.is_to_be_given_back());
         found.iter().for_each(|node| nodes.forget(*node, 1));
         assert!(nodes.is_to_be_given_back());
@@ -293,7 +330,7 @@ mod tests {
         let nodes = Nodes::default();
         let mut given = Vec::new();
         for _ in 0..3 {
-            let node = nodes.found(ROOT, "a", &Entry::Folder);
+            let node = found(&nodes, ROOT, "a", &Entry::Folder);
             assert!(!given.contains(&node));
             given.push(node);
             nodes.forget(node, 1);

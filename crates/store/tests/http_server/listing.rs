@@ -54,7 +54,7 @@ pub(super) fn page(
         .map_or(1000, |most| most.parse().unwrap())
         .min(keys_max);
     let behind = of("continuation-token").or(of("start-after"));
-    let behind = behind.or(of("marker"));
+    let behind = behind.or(of("marker").filter(|marker| !marker.is_empty()));
     let (mut page, mut count, mut last) = (String::new(), 0, String::new());
     let mut is_truncated = false;
     for key in keys {

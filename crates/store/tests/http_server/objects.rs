@@ -287,6 +287,10 @@ pub(crate) fn refusals_reach_the_reader_as_what_they_are(make: Make) {
     let refused = [
         (Fault::Status(401, None), libc::EACCES),
         (Fault::Status(403, None), libc::EACCES),
+        (
+            Fault::Text(403, "<Error><Code>AccessDenied</Code></Error>"),
+            libc::EACCES,
+        ),
         (Fault::Status(404, None), libc::ENOENT),
         (Fault::Status(412, None), libc::ESTALE),
         (Fault::Status(416, None), libc::EIO),
