@@ -23,6 +23,7 @@ const EISDIR: i32 = 21;
 const EMFILE: i32 = 24;
 const EFBIG: i32 = 27;
 const EBUSY: i32 = 16;
+const ECONNREFUSED: i32 = 111;
 const EOPNOTSUPP: i32 = 95;
 
 /// A value that is not accepted.
@@ -34,19 +35,32 @@ pub(crate) fn value(error: impl Display) -> PyErr {
 pub(crate) fn system(error: &io::Error, path: Option<&Path>) -> PyErr {
     // The name of an object is the path of the exception.
     let named = error.get_ref().and_then(|e| e.downcast_ref::<ReadError>());
-    let error = named.map_or(error, |named| &named.source);
+    let (number, text) = spoken(named.map_or(error, |named| &named.source));
+    numbered(number, text, path)
+}
+
+/// The number of an error, and its text without it.
+fn spoken(error: &io::Error) -> (i32, String) {
     let number = match (error.raw_os_error(), error.kind()) {
         (Some(number), _) => number,
         (None, io::ErrorKind::ResourceBusy) => EBUSY,
+        (None, io::ErrorKind::ConnectionRefused) => ECONNREFUSED,
         (None, _) => EIO,
     };
     let text = error.to_string();
-    let text = text.strip_suffix(&format!(" (os error {number})"));
-    numbered(
-        number,
-        text.map_or_else(|| error.to_string(), str::to_owned),
-        path,
-    )
+    let bare = text.strip_suffix(&format!(" (os error {number})"));
+    (number, bare.unwrap_or(&text).to_owned())
+}
+
+/// An object that cannot be opened, with the reason that its store gave.
+#[cfg(feature = "object-store")]
+fn refusal(error: &io::Error, url: &str) -> PyErr {
+    let told = error.get_ref().and_then(|e| e.downcast_ref::<ReadError>());
+    let Some(told) = told else {
+        return system(error, Some(url.as_ref()));
+    };
+    let (number, text) = spoken(&told.source);
+    numbered(number, format!("{text}: {}", told.name), Some(url.as_ref()))
 }
 
 /// A position that no file has: as `lseek(2)` names it where it is before the beginning.
@@ -98,7 +112,7 @@ pub(crate) fn opening(error: OpenError) -> PyErr {
         OpenError::Address(why) => value(why),
         #[cfg(feature = "object-store")]
         OpenError::Store(forerun_store::StoreError::Object { url, source }) => {
-            system(&source, Some(url.as_ref()))
+            refusal(&source, &url)
         }
         #[cfg(feature = "object-store")]
         OpenError::Store(other) => numbered(EIO, other.to_string(), None),

@@ -68,6 +68,8 @@ class Bucket(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def answer(self, is_head):
+        if self.server.code:
+            return self.refuse(403, f"<Error><Code>{self.server.code}</Code></Error>".encode())
         content = self.server.objects.get(self.path)
         if content is None:
             return self.refuse(404)
@@ -91,10 +93,12 @@ class Bucket(BaseHTTPRequestHandler):
         if not is_head:
             self.wfile.write(body)
 
-    def refuse(self, status):
+    def refuse(self, status, body=b""):
         self.send_response(status)
-        self.send_header("Content-Length", "0")
+        self.send_header("Content-Length", str(len(body)))
         self.end_headers()
+        if self.command == "GET":
+            self.wfile.write(body)
 
     def log_message(self, *_):
         pass
@@ -109,6 +113,7 @@ def server(content, monkeypatch, tmp_path):
     server = Server(("127.0.0.1", 0), Bucket)
     server.objects = {"/bucket/folder/key": content}
     server.heads, server.together, server.lock = [], None, threading.Lock()
+    server.code = None
     for name in SETTINGS:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -150,6 +155,22 @@ def test_a_missing_object_is_an_error_with_its_address(objects, engine):
     with pytest.raises(FileNotFoundError) as raised:
         forerun.open("s3://bucket/missing", engine=engine)
     assert raised.value.filename == "s3://bucket/missing"
+
+
+@pytest.mark.parametrize("code", ["AccessDenied", "InvalidAccessKeyId", "RequestTimeTooSkewed"])
+def test_a_refusal_has_the_code_of_the_store_and_the_remedy(server, engine, code):
+    server.code = code
+    with pytest.raises(PermissionError, match=code) as raised:
+        forerun.open("s3://bucket/folder/key", engine=engine)
+    assert raised.value.filename == "s3://bucket/folder/key"
+    assert "AWS_ACCESS_KEY_ID" in raised.value.strerror
+
+
+def test_a_store_that_is_not_there_is_named(engine, objects, monkeypatch):
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
+    with pytest.raises(ConnectionRefusedError, match="http://127.0.0.1:1") as raised:
+        forerun.open("s3://bucket/folder/key", engine=engine)
+    assert raised.value.errno == errno.ECONNREFUSED
 
 
 @pytest.mark.parametrize("address", ["s3://", "s3://bucket", "s3://bucket/", "gs://b//k", "s3://b/../k"])
