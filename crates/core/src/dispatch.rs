@@ -35,8 +35,8 @@ pub struct Head {
     pub position: u64,
     /// Bytes handed to it since it last had to switch.
     pub run: Bytes,
-    /// How long that run may get while others wait: the answer of [`Dispatch::slice`] to the runs that
-    /// waited when it began, with the device's costs as they are known now.
+    /// How long that run may get while others wait: the answer of [`Dispatch::slice`] at the switch, at most
+    /// twice the answer now.
     pub slice: Bytes,
     /// Bytes the device could transfer during one switch.
     pub depth: Bytes,

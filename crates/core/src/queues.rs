@@ -195,7 +195,7 @@ impl Queues {
             device.measure.give_up();
         }
         let chosen = self.choose(self.devices.get(&id)?, now, frames)?;
-        self.begin_run(id, chosen);
+        self.grant_slice(id, chosen);
         let device = self.devices.get_mut(&id)?;
         device.queue.take(chosen)
     }

@@ -14,6 +14,7 @@
 //! Example: reader 3 gets a request of 1 MiB behind a switch of 0.6 MiB while two runs wait, its own included. The
 //! work grows by 1.6 MiB, and the account stands 3 x 1.6 = 4.8 MiB beyond the work before.
 
+use crate::dispatch::Head;
 use crate::fixed_map::FixedMap;
 use crate::units::{Bytes, ReaderId};
 
@@ -30,10 +31,8 @@ const EXPRESS_PART: u64 = 8;
 pub(super) struct Arm {
     /// Moving average of the distances between requests that did not continue each other.
     distance: Bytes,
-    /// Where the last fetch handed to it ends.
-    position: u64,
-    /// Bytes handed to it since it last had to switch.
-    run: Bytes,
+    /// Where the last fetch handed to it ends, and the run and slice that it is in.
+    head: Head,
     /// How many runs waited when that began, itself included.
     runs: usize,
     /// Total work in bytes: bytes requested, plus switching cost times transfer rate for every
@@ -45,17 +44,11 @@ pub(super) struct Arm {
 }
 
 impl Arm {
-    /// Where the last fetch handed to it ends.
-    pub(super) fn position(&self) -> u64 {
-        self.position
+    pub(super) fn head(&self) -> Head {
+        self.head
     }
 
-    /// Bytes handed to it since it last had to switch.
-    pub(super) fn run(&self) -> Bytes {
-        self.run
-    }
-
-    /// How many runs waited when that began, itself included.
+    /// How many runs waited when the present one began, itself included.
     pub(super) fn runs(&self) -> usize {
         self.runs
     }
@@ -75,17 +68,18 @@ impl Arm {
 
     /// A fetch that starts at this position would be a run of its own.
     pub(super) fn switches_to(&self, position: u64) -> bool {
-        position != self.position
+        position != self.head.position
     }
 
     /// How far a fetch at this position is from the end of the last one; the first continues none.
     pub(super) fn distance_to(&self, position: u64) -> Bytes {
         let least = u64::from(self.work == 0);
-        Bytes(position.abs_diff(self.position).max(least))
+        Bytes(position.abs_diff(self.head.position).max(least))
     }
 
-    /// A run starts next; so many wait.
-    pub(super) fn begin_run(&mut self, runs: usize) {
+    /// The run that starts next may get this long; so many wait.
+    pub(super) fn grant(&mut self, slice: Bytes, runs: usize) {
+        self.head.slice = slice;
         self.runs = runs;
     }
 
@@ -126,14 +120,14 @@ impl Arm {
 
     /// The moving average learns the distance of a fetch.
     fn visit(&mut self, position: u64, bytes: u64) {
-        let distance = position.abs_diff(self.position);
+        let distance = position.abs_diff(self.head.position);
         if distance != 0 {
             let old = self.distance.0;
             self.distance = Bytes(old - (old >> DISTANCE_SHIFT) + (distance >> DISTANCE_SHIFT));
         }
-        let before = if distance == 0 { self.run.0 } else { 0 };
-        self.run = Bytes(before.saturating_add(bytes));
-        self.position = position.saturating_add(bytes);
+        let before = if distance == 0 { self.head.run.0 } else { 0 };
+        self.head.run = Bytes(before.saturating_add(bytes));
+        self.head.position = position.saturating_add(bytes);
     }
 
     /// A reader is gone.

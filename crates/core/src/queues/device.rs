@@ -175,13 +175,13 @@ impl Device {
 
     /// Bytes it could transfer during one switch.
     pub(crate) fn depth(&self) -> Bytes {
-        let here = Bytes(self.arm.position());
+        let here = Bytes(self.arm.head().position);
         self.profile().competitive_depth(self.arm.distance(), here)
     }
 
     /// Bytes it could transfer in a second.
     pub(super) fn second(&self) -> Bytes {
-        let rate = self.profile().rate(Bytes(self.arm.position()));
+        let rate = self.profile().rate(Bytes(self.arm.head().position));
         Bytes(rate.saturating_mul(self.servers()))
     }
 
@@ -199,7 +199,7 @@ impl Device {
     /// Time for its requests in flight and for those of programs in the queue, and for the switch to this
     /// position behind them.
     pub(crate) fn ready(&self, position: u64) -> Nanos {
-        let mut end = self.arm.position();
+        let mut end = self.arm.head().position;
         let mut time = self.load.ahead().0;
         let waiting = self.queue.of_programs();
         let waiting = waiting.map(|want| (want.position, want.bytes));

@@ -23,6 +23,10 @@ const RUNS_COUNTED: usize = 512;
 /// off. Charged right, it is due after one round at most.
 const ROUNDS: u64 = 4;
 
+/// A run may get so many times what one that begins now would. Estimates sway by less: with one, each run ends at
+/// their lowest, and 1024 readers of an array in 16 MiB get 119 MB/s in place of 154.
+const SLICES: u64 = 2;
+
 impl Queues {
     /// Whether wants for a device of this profile wait without memory until it has a slot. One for any other
     /// takes its frames at once.
@@ -47,22 +51,32 @@ impl Queues {
         if runs == 0 {
             return Bytes(u64::MAX);
         }
-        let slice = self.slice(device, device.arm.runs());
-        let rest = slice.0.saturating_sub(device.arm.run().0);
+        let head = self.head(device);
+        let rest = head.slice.0.saturating_sub(head.run.0);
         match device.arm.switches_to(position) || rest == 0 {
             true => self.slice(device, runs + 1),
             false => Bytes(rest),
         }
     }
 
-    /// How long a run may get, of so many, by the device's costs as they are known now: one that began when they
-    /// were far off does not keep its slice.
+    /// How long a run may get that begins now, of so many.
     fn slice(&self, device: &Device, runs: usize) -> Bytes {
         self.dispatch.slice(device.depth(), device.second(), runs)
     }
 
-    /// A request that is taken out next and begins a run gets a slice among those that wait.
-    pub(super) fn begin_run(&mut self, id: DeviceId, ticket: u64) {
+    /// Where the device stands. A run that began when its costs were far off does not keep its slice.
+    fn head(&self, device: &Device) -> Head {
+        let head = device.arm.head();
+        let now = self.slice(device, device.arm.runs());
+        Head {
+            slice: head.slice.min(Bytes(now.0.saturating_mul(SLICES))),
+            depth: device.depth(),
+            ..head
+        }
+    }
+
+    /// A request that is taken out next and begins a run gets its slice.
+    pub(super) fn grant_slice(&mut self, id: DeviceId, ticket: u64) {
         let device = self.devices.get(&id);
         let Some(device) = device.filter(|device| self.holds_back(device)) else {
             return;
@@ -72,8 +86,9 @@ impl Queues {
             return;
         }
         let runs = runs(device);
+        let slice = self.slice(device, runs);
         if let Some(device) = self.devices.get_mut(&id) {
-            device.arm.begin_run(runs);
+            device.arm.grant(slice, runs);
         }
     }
 
@@ -115,14 +130,10 @@ impl Queues {
                 .filter(with(true))
                 .chain(may_go().filter(with(false)))
         };
-        let head = Head {
-            position: device.arm.position(),
-            run: device.arm.run(),
-            slice: self.slice(device, device.arm.runs()),
-            depth: device.depth(),
-        };
-        let turn = head.slice.0.saturating_add(head.depth.0);
-        let sharing = device.arm.runs() as u64 + 1;
+        let head = self.head(device);
+        let runs = device.arm.runs();
+        let turn = self.slice(device, runs).0.saturating_add(head.depth.0);
+        let sharing = runs as u64 + 1;
         let longest = turn.saturating_mul(sharing).saturating_mul(ROUNDS);
         let mut waiting = order().map(|(_, want)| Waiting {
             position: want.position,
