@@ -185,13 +185,12 @@ impl Device {
         Bytes(rate.saturating_mul(self.servers()))
     }
 
-    /// When a want is due, in terms of work, so long after it came at most: single reads before all others, while
-    /// they may, and those that are of no program behind them.
-    pub(super) fn due(&self, want: &Want, longest: u64) -> u64 {
-        let latest = want.came.saturating_add(longest);
+    /// When a want is due, in terms of work: single reads before all others, while they may, and those that are of
+    /// no program behind them.
+    pub(super) fn due(&self, want: &Want) -> u64 {
         match want.class {
             Class::Single if self.arm.has_express() => 0,
-            _ if self.queue.is_due(want) => self.arm.due(want.owner, want.came).min(latest),
+            _ if self.queue.is_due(want) => self.arm.due(want.owner, want.came),
             _ => u64::MAX,
         }
     }
