@@ -11,7 +11,8 @@
 //! all.
 //!
 //! A file that its program closes is let go at once. An object that is opened while it is kept is
-//! not asked for again: its version is that of the announcement.
+//! not asked for again, once for each announced read: its version is that of the announcement. A further opening
+//! asks, because the object may be another one by now, and the reads may never come.
 //!
 //! The lock is held with the interpreter, and no reader is dropped under it: see [`crate`].
 
@@ -56,6 +57,8 @@ pub(crate) struct Kept {
     pub(crate) source: Option<Arc<dyn Source>>,
     /// How many references had been announced with its last one.
     pub(crate) last: u64,
+    /// So many openings get its version.
+    pub(crate) opens: u64,
 }
 
 /// Why announced reads come to nothing.
@@ -105,13 +108,29 @@ impl Announced {
         self.state().files.get(key).cloned()
     }
 
+    /// The source of an object that is kept, as long as an opening may have it.
+    pub(crate) fn source(&self, key: &Key) -> Option<Arc<dyn Source>> {
+        let state = self.state();
+        let kept = state.files.get(key).filter(|kept| kept.opens > 0)?;
+        kept.source.clone()
+    }
+
+    /// The same for one opening.
+    pub(crate) fn open(&self, key: &Key) -> Option<Arc<dyn Source>> {
+        let mut state = self.state();
+        let kept = state.files.get_mut(key)?;
+        kept.opens = kept.opens.checked_sub(1)?;
+        kept.source.clone()
+    }
+
     /// Keeps a file. One that was kept in its place is for the caller to drop.
     #[must_use]
-    pub(crate) fn keep(&self, key: Key, kept: Kept) -> Option<Kept> {
+    pub(crate) fn keep(&self, key: Key, mut kept: Kept) -> Option<Kept> {
         let mut state = self.state();
         state.moved = None;
-        let before = state.files.get(&key).map(|before| before.last);
-        if before != Some(kept.last) {
+        let before = state.files.get(&key);
+        kept.opens += before.map_or(0, |before| before.opens);
+        if before.map(|before| before.last) != Some(kept.last) {
             state.order.push_back((kept.last, key.clone()));
         }
         state.files.insert(key, kept)

@@ -199,7 +199,7 @@ fn open(py: Python<'_>, engine: &Py<Engine>, origin: &Origin) -> PyResult<Arc<Re
     }
     hint::tidy(py, &running)?;
     let origin = origin.clone();
-    let may_wait = origin.asks() && origin.announced(&running).is_none();
+    let may_wait = origin.asks() && !origin.is_announced(&running);
     let work = move || {
         let reader = origin.open(&running);
         // The last one ends the engine, which waits for its requests in flight.

@@ -50,6 +50,9 @@ const THREADS_OF_PATHS: usize = 8;
 /// left out.
 const DISORDER: usize = 16;
 
+/// No piece is longer: a request.
+const PIECE_MAX: u64 = 1 << 20;
+
 /// A path or an address, and its version if it was listed.
 type Name = (PathBuf, Option<Version>);
 
@@ -396,6 +399,7 @@ fn hand_in(
             reader,
             source,
             last,
+            opens: 1,
         };
         before.push(running.announced.keep(key.clone(), kept));
     }
@@ -403,15 +407,17 @@ fn hand_in(
 }
 
 /// Puts the longest of the first places first: a plan begins, and cuts all its reads into pieces of
-/// the length of its first one. A sample of 200 kB behind one of 20 kB would be ten requests.
+/// the length of its first one. A sample of 200 kB behind one of 20 kB would be ten requests. A place of
+/// many pieces stays where it is: those behind it would be read long before their turn.
 fn longest_first(some: &mut [(&Place, Opened, Option<Key>)]) {
     let length = |(place, (reader, _), _): &(&Place, Opened, Option<Key>)| {
         let left = reader.size().saturating_sub(place.offset);
         left.min(place.length)
     };
     let near = some.iter().take(DISORDER).enumerate();
+    let near = near.filter(|(at, one)| *at == 0 || length(one) <= DISORDER as u64 * PIECE_MAX);
     // Of equal ones the first.
-    let longest = near.rev().max_by_key(|(_, one)| length(one));
+    let longest = near.rev().max_by_key(|(_, one)| length(one).min(PIECE_MAX));
     if let Some((at, _)) = longest {
         some[..=at].rotate_right(1);
     }

@@ -54,12 +54,17 @@ impl Origin {
         }
     }
 
-    /// The source of an address that was announced by its name.
-    pub(crate) fn announced(&self, running: &Running) -> Option<Arc<dyn Source>> {
-        let Self::Address(address, None) = self else {
-            return None;
-        };
-        running.announced.get(&Key::Name(address.into()))?.source
+    /// Whether it is an address that was announced by its name, which is opened without a question.
+    pub(crate) fn is_announced(&self, running: &Running) -> bool {
+        let key = self.key();
+        key.is_some_and(|key| running.announced.source(&key).is_some())
+    }
+
+    fn key(&self) -> Option<Key> {
+        match self {
+            Self::Address(address, None) => Some(Key::Name(address.into())),
+            _ => None,
+        }
     }
 
     /// Opens it, and the source of an object. May wait for a server: the interpreter is released.
@@ -76,7 +81,8 @@ impl Origin {
         let (reader, source) = match self {
             Self::Path(path) => (driver.open(path)?, None),
             Self::Address(address, version) => {
-                let source = match self.announced(running) {
+                let announced = self.key().and_then(|key| running.announced.open(&key));
+                let source = match announced {
                     Some(source) => source,
                     None => stores.source(address, version.as_ref())?,
                 };

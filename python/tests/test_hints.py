@@ -403,6 +403,19 @@ class Pictures(Images):
 Pictures.past_the_engine.__module__ = "torchvision.datasets.folder"
 
 
+@pytest.mark.parametrize("longest", range(4))
+def test_long_files_are_announced_in_the_order_of_their_reads(tmp_path, longest):
+    paths = [tmp_path / str(number) for number in range(4)]
+    for number, path in enumerate(paths):
+        path.write_bytes(random.Random(number).randbytes((20 << 20) + 5000 * (number == longest)))
+    engine = forerun.Engine(memory=32 << 20)
+    engine.hint([(path, 0, None) for path in paths])
+    for path in paths:
+        assert read(path, engine) == path.read_bytes()
+    ledger = engine.ledger()
+    assert (ledger["hints_read"], ledger["hints_missed"]) == (ledger["hints"], 0)
+
+
 def test_an_image_folder_opens_its_images_by_the_engine(torch, tmp_path, engine):
     image = pytest.importorskip("PIL.Image", reason="Pillow is not installed")
     for number in range(20):

@@ -10,6 +10,7 @@ import re
 import sys
 import tarfile
 import threading
+import time
 import urllib.parse
 import xml.sax.saxutils
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -248,6 +249,25 @@ def test_an_object_replaced_after_its_announcement_is_an_error_and_then_the_new_
 
 
 @pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("pieces", [1, 3])
+@pytest.mark.parametrize("how", ["unread", "whole", "in part"])
+def test_an_object_replaced_behind_its_announced_reads_is_opened_anew(server, engine, content, how, pieces):
+    address = "s3://bucket/folder/key"
+    step = len(content) // pieces
+    engine.hint([(address, at * step, step) for at in range(pieces)])
+    while engine.ledger()["requests"] == 0:
+        time.sleep(0.001)
+    for _ in range(pieces):
+        with forerun.open(address, engine=engine) as file:
+            if how != "unread":
+                file.read(100 if how == "in part" else -1)
+    new = content[::-1]
+    server.objects["/bucket/folder/key"] = new
+    for _ in range(3):
+        with forerun.open(address, engine=engine) as file:
+            assert file.read() == new
+
+
 def test_samples_of_many_objects_are_announced_while_others_are_read(server, samples, engine):
     class Objects:
         def __len__(self):
