@@ -188,8 +188,9 @@ impl Engine {
     /// `file` is one of `forerun.open`, a path or an address, and a length of None is all the rest
     /// of it. Files of names are opened side by side. Returns how many were taken. The rest can be
     /// announced once half of them has been read. A file that was announced is kept open until
-    /// then, unless it is closed; an object is read in the version that it had then. Announced
-    /// reads that come to nothing are warned of once, with the reason.
+    /// then, unless it is closed; an object that was announced by its address is opened in the
+    /// version that it had then, once for each announced read. Announced reads that come to
+    /// nothing are warned of once, with the reason.
     fn hint(&self, order: &Bound<'_, PyAny>) -> PyResult<usize> {
         hint::announce(self, order)
     }

@@ -36,7 +36,7 @@ pub struct Head {
     /// Bytes handed to it since it last had to switch.
     pub run: Bytes,
     /// How long that run may get while others wait: the answer of [`Dispatch::slice`] at the switch, at most
-    /// twice the answer now.
+    /// four times the answer now.
     pub slice: Bytes,
     /// Bytes the device could transfer during one switch.
     pub depth: Bytes,

@@ -4,7 +4,7 @@
 //! are had by a request.
 //!
 //! Mechanism: the first source of this list that is there as a whole is used, and no other is asked if it fails. Keys
-//! that end are had again five minutes before, by a [provider](provider).
+//! that end are had again five minutes before, by a [provider].
 //!
 //! | | source |
 //! | --- | --- |

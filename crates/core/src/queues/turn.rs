@@ -21,7 +21,7 @@ const RUNS_COUNTED: usize = 512;
 
 /// A run may get so many times what one that begins now would. Estimates sway by less: with one, each run ends at
 /// their lowest, and 1024 readers of an array in 16 MiB get 119 MB/s in place of 154.
-const SLICES: u64 = 2;
+const SLICES: u64 = 4;
 
 impl Queues {
     /// Whether wants for a device of this profile wait without memory until it has a slot. One for any other
