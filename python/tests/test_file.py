@@ -170,8 +170,8 @@ def test_short_archives_are_refused_as_those_of_files(tmp_path, engine, size):
             zipfile.ZipFile(file)
 
 
-# Of a file with a buffer CPython's own `readline` and `readinto` may lose a buffer, of the built-in `open` too: they
-# look at it before they lock it.
+# Of a file with a buffer CPython's own `readline` and `readinto` may lose what it holds, with the
+# built-in `open` too: they look at it before they lock it.
 @pytest.mark.parametrize(
     ("read", "buffering"),
     [("read", 0), ("readinto", 0), ("readline", 0), ("read", -1)],
