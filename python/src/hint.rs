@@ -183,10 +183,11 @@ impl Opening {
         let mut most = THREADS_OF_PATHS;
         for (number, (name, version)) in names.iter().enumerate() {
             let origin = Origin::of(name.clone(), version.clone());
-            // Another file may have a path by now, and a listed version is opened without a
-            // question.
+            // Another file may have a path by now, and another object an address whose announced
+            // openings are over; a listed version is opened without a question.
             let kept = origin.asks().then(|| Key::Name(name.clone()));
             let kept = kept.and_then(|key| running.announced.get(&key));
+            let kept = kept.filter(|kept| kept.opens > 0);
             opened.push(kept.map(|kept| Ok((kept.reader, kept.source))));
             if opened[number].is_none() {
                 if origin.asks() {

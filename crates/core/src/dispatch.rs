@@ -47,7 +47,7 @@ pub struct Head {
 pub struct Waiting {
     /// Where it begins, in bytes from the device's beginning.
     pub position: u64,
-    /// At what amount of the device's work it is due, in bytes: see the [module](self). 0 of a
+    /// The amount of the device's work at which it is due, in bytes: see the [module](self). 0 of a
     /// single read at random, which does not wait for a turn.
     pub due: u64,
 }

@@ -134,13 +134,7 @@ fn mounts_at_once_are_one_on_their_path() {
     };
     for after_a_dead_one in [false, true].repeat(15) {
         if after_a_dead_one {
-            let mut dead = Command::new(cargo_bin!("forerun"))
-                .args(["mount", "--foreground", "--memory", "16MiB"])
-                .args([path("source"), path("point")])
-                .env("FORERUN_RUNTIME_DIR", path("run"))
-                .spawn()
-                .unwrap();
-            wait::mounts_while("the mount appears", &dead, || is_mounted(&path("point")));
+            let mut dead = super::start(folder.path(), &[]);
             dead.kill().unwrap();
             dead.wait().unwrap();
         }

@@ -19,7 +19,7 @@ use crate::units::{Bytes, DeviceId, Nanos};
 /// continue another change, since slices are no shorter by then.
 const RUNS_COUNTED: usize = 512;
 
-/// A run may get so many times what one that begins now would. Estimates sway by less: with one, each run ends at
+/// A run may be so many times as long as one that begins now. Estimates sway by less: with one, each run ends at
 /// their lowest, and 1024 readers of an array in 16 MiB get 119 MB/s in place of 154.
 const SLICES: u64 = 4;
 
@@ -227,7 +227,7 @@ mod tests {
         for readers in [2, 10, 64] {
             let mut queues = queues(&profile(*RATE_RANGE.end()));
             for reader in 0..readers {
-                ask(&mut queues, reader, u64::from(reader) << 32);
+                ask(&mut queues, reader, u64::from(reader + 1) << 32);
             }
             let first = serve(&mut queues);
             let rate = 80_000_000;
