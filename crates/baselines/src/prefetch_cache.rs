@@ -381,7 +381,8 @@ impl PrefetchCache {
             }
             Event::Changed(owner) => ranking.forget_hints(owner),
             Event::Closed(owner) => ranking.close(owner),
-            Event::Used(_) | Event::Missed(_) => {}
+            // Others say nothing of streams.
+            _ => {}
         }
     }
 

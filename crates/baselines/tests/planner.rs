@@ -37,11 +37,10 @@ fn input() -> impl Strategy<Value = PlannerInput> {
 }
 
 fn setup(policy: &str, cache_blocks: u32) -> Setup {
-    Setup {
-        blocks_max: 40,
-        hints_max: 200,
-        ..Setup::of(policy, 3, cache_blocks, &METHODS).unwrap()
-    }
+    let mut setup = Setup::of(policy, 3, cache_blocks, &METHODS).unwrap();
+    setup.blocks_max = 40;
+    setup.hints_max = 200;
+    setup
 }
 
 /// Frames in use, from the outside.

@@ -29,14 +29,13 @@ const BLOCKS: u32 = 320;
 
 /// Windows of half a mebibyte on devices whose costs are told, without a plan.
 fn settings(reclaim: &str, split: &str, memory: Bytes) -> Settings {
-    let settings = forerun_baselines::preset("linux-2.6.24").unwrap();
-    Settings {
-        depth: Choice::parse("depth", METHODS.depth, "fixed(depth_bytes=524288)").unwrap(),
-        reclaim: Choice::parse("reclaim", METHODS.reclaim, reclaim).unwrap(),
-        split: METHODS.split(split).unwrap(),
-        hinted: None,
-        ..settings.settings(memory).unwrap()
-    }
+    let preset = forerun_baselines::preset("linux-2.6.24").unwrap();
+    let mut settings = preset.settings(memory).unwrap();
+    settings.depth = Choice::parse("depth", METHODS.depth, "fixed(depth_bytes=524288)").unwrap();
+    settings.reclaim = Choice::parse("reclaim", METHODS.reclaim, reclaim).unwrap();
+    settings.split = METHODS.split(split).unwrap();
+    settings.hinted = None;
+    settings
 }
 
 /// A driver that does every output.
@@ -114,15 +113,11 @@ impl Rig {
     /// A read of one block, under its reader's number; it is not answered yet, if the block is
     /// missing.
     fn ask(&mut self, reader: u32, block: u32) {
+        let previous = block.checked_sub(1).map(Block);
         self.input(Input::Read {
             read: ReadId(reader),
             reader: ReaderId(reader),
-            access: Access {
-                block: Block(block),
-                head: 0,
-                count: 1,
-                previous: block.checked_sub(1).map(Block),
-            },
+            access: Access::new(Block(block), 1).with_previous(previous),
             fresh: true,
             wants: Wants::Blocks,
         });

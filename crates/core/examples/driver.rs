@@ -159,12 +159,9 @@ impl Driver {
             }
             // Engine path: the first block is missing, in flight, or carries the lookahead mark.
             let (head, count) = ((at - begin) as u32, (stop - at) as u32);
-            let access = Access {
-                block: Block(at as u32),
-                head,
-                count,
-                previous: before,
-            };
+            let access = Access::new(Block(at as u32), count)
+                .with_head(head)
+                .with_previous(before);
             let wants = Wants::Blocks;
             let input = Input::Read {
                 read: READ,

@@ -17,6 +17,7 @@ pub static LIST: &[Method<Box<dyn Depth>>] = &[growing::METHOD];
 
 /// State of a stream when its next window is sized.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
 pub struct StreamFacts {
     /// Bytes its reader asks for now, and surely takes.
     pub asked: Bytes,
@@ -32,6 +33,7 @@ pub struct StreamFacts {
 
 /// State of the device.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct DeviceFacts<'a> {
     /// Its costs.
     pub profile: &'a Profile,
@@ -41,7 +43,17 @@ pub struct DeviceFacts<'a> {
     pub streams: u32,
 }
 
-impl DeviceFacts<'_> {
+impl<'a> DeviceFacts<'a> {
+    /// A device of these costs, whose seeks are that long, and which so many streams read.
+    #[must_use]
+    pub fn new(profile: &'a Profile, distance: Bytes, streams: u32) -> Self {
+        Self {
+            profile,
+            distance,
+            streams,
+        }
+    }
+
     /// The competitive depth there: its transfer during one switch.
     #[must_use]
     pub fn depth(&self, location: Bytes) -> Bytes {

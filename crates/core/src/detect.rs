@@ -41,6 +41,7 @@ pub enum Cause {
 
 /// The access that made the engine ask.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct Access {
     /// The block wanted now.
     pub block: Block,
@@ -54,6 +55,29 @@ pub struct Access {
 }
 
 impl Access {
+    /// A read of `count` blocks from `block` on, none of which was answered, by an open file that touched nothing.
+    #[must_use]
+    pub fn new(block: Block, count: u32) -> Self {
+        Self {
+            block,
+            head: 0,
+            count,
+            previous: None,
+        }
+    }
+
+    /// The same, with so many blocks of the read before it.
+    #[must_use]
+    pub fn with_head(self, head: u32) -> Self {
+        Self { head, ..self }
+    }
+
+    /// The same, by an open file that touched this block last.
+    #[must_use]
+    pub fn with_previous(self, previous: Option<Block>) -> Self {
+        Self { previous, ..self }
+    }
+
     /// The blocks still wanted, of the file that is read.
     pub(crate) fn extent(&self, file: FileId) -> Extent {
         Extent {

@@ -30,6 +30,7 @@ pub static LIST: &[Method<Box<dyn Dispatch>>] = &[continuing::METHOD];
 
 /// Where a device stands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
 pub struct Head {
     /// Where the last fetch handed to it ends, in bytes from the device's beginning.
     pub position: u64,
@@ -44,12 +45,21 @@ pub struct Head {
 
 /// A fetch that waits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct Waiting {
     /// Where it begins, in bytes from the device's beginning.
     pub position: u64,
     /// The amount of the device's work at which it is due, in bytes: see the [module](self). 0 of a
     /// single read at random, which does not wait for a turn.
     pub due: u64,
+}
+
+impl Waiting {
+    /// A fetch at `position` that is due at `due` bytes of work.
+    #[must_use]
+    pub fn new(position: u64, due: u64) -> Self {
+        Self { position, due }
+    }
 }
 
 /// No slice is longer than so many competitive depths: all others wait for its end.

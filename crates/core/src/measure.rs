@@ -28,6 +28,7 @@ pub static LIST: &[Method<Box<dyn Measure>>] = &[online::METHOD];
 
 /// A request that was carried out whole.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
 pub struct Sample {
     /// When it went to the device.
     pub sent: Nanos,
@@ -52,6 +53,7 @@ pub struct Sample {
 
 /// Where the figures of a device come from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
 pub struct Confidence {
     /// Requests the estimate of the costs rests on.
     pub samples: u64,

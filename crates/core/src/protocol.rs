@@ -17,6 +17,7 @@ use crate::units::{
 
 /// Something that happened outside.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum Input {
     /// The profile of a device; before the first file on it, or when it is measured anew.
     Device {
@@ -185,6 +186,7 @@ pub enum Input {
 
 /// The answer a read asks for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum Wants {
     /// The blocks, pinned until they are released: as many as are there with the first.
     Blocks,
@@ -200,6 +202,7 @@ pub enum Wants {
 
 /// How a fetch ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum FetchOutcome {
     /// All blocks arrived.
     Done,
@@ -223,6 +226,7 @@ pub enum FetchOutcome {
 
 /// A fetch the driver must carry out into the frames the table names for its blocks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct Fetch {
     /// The number under which it completes.
     pub request: RequestId,
@@ -234,7 +238,8 @@ pub struct Fetch {
     pub demand: bool,
 }
 
-/// Something the driver must do.
+/// Something the driver must do. A driver that passes one over leaves readers waiting, so the list is exhaustive: a match
+/// shows at compile time where a new one is missing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Output {
     /// Start a fetch.

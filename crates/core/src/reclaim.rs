@@ -42,6 +42,7 @@ pub struct StreamId {
 
 /// A run of blocks fetched ahead, forward, and its reader's place in it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct StreamAhead {
     /// Where it began: a reader has one stream that began there.
     pub start: Block,
@@ -70,6 +71,7 @@ impl StreamsAhead<'_> {
 /// A reader's events come between its first one and [`Closed`](Self::Closed), after which another
 /// may have its number.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub enum Event<'a> {
     /// The first access to a block fetched ahead, which is flagged `UNREAD` no more. A report by
     /// [`touched`](Reclaim::touched) may follow.
@@ -200,6 +202,7 @@ pub const METHOD_FLAGS: u8 = flag::REFERENCED | flag::ACTIVE | flag::ARMED;
 
 /// A block to give up: resident, not pinned, and not the method's any more.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum Victim {
     /// Any.
     Frame(Frame),

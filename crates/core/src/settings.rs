@@ -19,6 +19,7 @@ use crate::{depth, detect, dispatch, next_file, reclaim, shape, split};
 
 /// Everything that decides how an engine behaves.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct Settings {
     /// Hard bound on blocks, in-flight buffers and bookkeeping together; from
     /// [`Table::FRAMES_MIN`] to [`Table::FRAMES_MAX`] blocks with their bookkeeping.
@@ -59,6 +60,7 @@ pub struct Settings {
 
 /// How hints are followed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
 pub struct Hinting {
     /// When it is noticed that a fetch has ended.
     pub notice: Notice,
@@ -72,6 +74,7 @@ pub struct Hinting {
 
 /// When a hinted method notices that a fetch has ended, and so can decide on the next one.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+#[non_exhaustive]
 pub enum Notice {
     /// At the moment it ends, as a driver with interrupts does.
     #[default]

@@ -232,12 +232,7 @@ fn a_file_that_is_waited_for_goes_before_all_that_is_ahead() {
     driver.input(Input::Read {
         read: ReadId(0),
         reader,
-        access: Access {
-            block: Block(0),
-            head: 0,
-            count: 1,
-            previous: None,
-        },
+        access: Access::new(Block(0), 1),
         fresh: true,
         wants: Wants::Blocks,
     });

@@ -78,12 +78,7 @@ fn describe_again(preset: &str) {
         driver.input(Input::Read {
             read: ReadId(read),
             reader,
-            access: Access {
-                block: Block(1_000 * read + 1),
-                head: 0,
-                count: 1,
-                previous: None,
-            },
+            access: Access::new(Block(1_000 * read + 1), 1),
             fresh: true,
             wants: Wants::Blocks,
         });

@@ -52,12 +52,7 @@ fn windows_of_a_copy(blocks: u32) -> Vec<(u32, u32, u32)> {
             Input::Read {
                 read,
                 reader,
-                access: Access {
-                    block: first,
-                    head: 0,
-                    count: 1,
-                    previous,
-                },
+                access: Access::new(first, 1).with_previous(previous),
                 fresh: true,
                 wants: Wants::Blocks,
             },

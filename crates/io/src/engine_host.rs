@@ -107,19 +107,13 @@ pub(crate) struct Ask {
 
 impl Ask {
     fn input(&self, read: ReadId, wants: Wants) -> Input {
-        let head = match wants {
-            Wants::Blocks => self.head,
-            Wants::Presence | Wants::Idle => 0,
-        };
+        let head = if wants == Wants::Blocks { self.head } else { 0 };
         Input::Read {
             read,
             reader: self.reader,
-            access: Access {
-                block: self.first,
-                head,
-                count: self.count,
-                previous: self.previous,
-            },
+            access: Access::new(self.first, self.count)
+                .with_head(head)
+                .with_previous(self.previous),
             fresh: self.fresh,
             wants,
         }

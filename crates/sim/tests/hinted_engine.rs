@@ -197,12 +197,7 @@ impl<'a> Driver<'a> {
         self.handle(Input::Read {
             read: ReadId(0),
             reader: ReaderId(file),
-            access: Access {
-                block: Block(first),
-                head: 0,
-                count: 1,
-                previous: None,
-            },
+            access: Access::new(Block(first), 1),
             fresh: true,
             wants: Wants::Blocks,
         });

@@ -267,18 +267,15 @@ mod tests {
     }
 
     fn samples(samples: u64, switches: u64) -> Confidence {
-        Confidence {
-            samples,
-            switches,
-            ..Confidence::default()
-        }
+        let mut confidence = Confidence::default();
+        confidence.samples = samples;
+        confidence.switches = switches;
+        confidence
     }
 
-    fn seen(confidence: Confidence) -> Confidence {
-        Confidence {
-            saw_servers: true,
-            ..confidence
-        }
+    fn seen(mut confidence: Confidence) -> Confidence {
+        confidence.saw_servers = true;
+        confidence
     }
 
     #[test]

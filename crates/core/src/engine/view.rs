@@ -23,6 +23,7 @@ use crate::units::{Block, Bytes, DeviceId, FileId, ReaderId};
 
 /// A stream: a run of blocks fetched ahead for one reader.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct StreamView {
     /// Its reader.
     pub reader: ReaderId,
@@ -42,6 +43,7 @@ pub struct StreamView {
 
 /// A device and its work.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct DeviceView {
     /// Which.
     pub device: DeviceId,

@@ -35,6 +35,7 @@ pub struct Hint {
 
 /// Something that happened outside.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum PlannerInput {
     /// These references follow those known so far.
     Hints(Vec<Hint>),

@@ -146,12 +146,9 @@ fn read(draw: &mut Draw<'_>) -> Input {
     Input::Read {
         read: ReadId(draw.below(READS as usize) as u32),
         reader: reader(draw),
-        access: Access {
-            previous,
-            head: u32::from(draw.byte()) / 8,
-            block: first,
-            count,
-        },
+        access: Access::new(first, count)
+            .with_head(u32::from(draw.byte()) / 8)
+            .with_previous(previous),
         fresh: draw.flag(),
         wants: Wants::Blocks,
     }
@@ -162,12 +159,7 @@ fn awaiting(draw: &mut Draw<'_>) -> Input {
     Input::Read {
         read: ReadId(draw.below(READS as usize) as u32),
         reader: reader(draw),
-        access: Access {
-            previous,
-            head: 0,
-            block: first,
-            count,
-        },
+        access: Access::new(first, count).with_previous(previous),
         fresh: draw.flag(),
         wants: match count % 4 {
             0 => Wants::Idle,
@@ -198,12 +190,9 @@ fn far(draw: &mut Draw<'_>) -> Input {
         _ => Input::Read {
             read: ReadId(draw.word()),
             reader,
-            access: Access {
-                previous: draw.flag().then(|| Block(draw.word())),
-                head: draw.word(),
-                block: first,
-                count,
-            },
+            access: Access::new(first, count)
+                .with_previous(draw.flag().then(|| Block(draw.word())))
+                .with_head(draw.word()),
             fresh: draw.flag(),
             wants: Wants::Blocks,
         },

@@ -72,7 +72,7 @@ fn name(input: &Input) -> &'static str {
         Input::Read { wants, .. } => match wants {
             Wants::Blocks => "read",
             Wants::Presence => "await",
-            Wants::Idle => "idle",
+            _ => "idle",
         },
         Input::Release { .. } => "release",
         Input::Touch { .. } => "touch",
@@ -90,6 +90,7 @@ fn name(input: &Input) -> &'static str {
         Input::Entered { .. } => "entered",
         Input::Ahead { .. } => "ahead",
         Input::ForgetFolder { .. } => "forget-folder",
+        _ => panic!("an input without a name: {input:?}"),
     }
 }
 
@@ -367,12 +368,7 @@ impl Driver<'_> {
             self.input(Input::Read {
                 read,
                 reader,
-                access: Access {
-                    previous: None,
-                    head: 0,
-                    block: Block(number * 7 % 1000),
-                    count: 1 + number % 3,
-                },
+                access: Access::new(Block(number * 7 % 1000), 1 + number % 3),
                 fresh: true,
                 wants: Wants::Blocks,
             });

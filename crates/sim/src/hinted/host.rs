@@ -25,7 +25,7 @@
 
 use forerun_core::hinted::Setup;
 use forerun_core::profile::SERVERS_MAX;
-use forerun_core::settings::{Hinting, Notice, SettingsError};
+use forerun_core::settings::{Notice, SettingsError};
 use forerun_core::table::Table;
 use forerun_core::{Bytes, Engine, Ledger, Nanos, Profile, Settings, preset};
 
@@ -198,11 +198,9 @@ pub fn settings(setup: &Setup, host: &Host, references: usize) -> Result<Setting
     settings.request_max = host.block_bytes;
     settings.in_flight_max = IN_FLIGHT_MAX;
     settings.hinted = Some(setup.policy.clone());
-    settings.hinting = Hinting {
-        notice: host.notice,
-        exact: true,
-        blocks: setup.cache_blocks,
-    };
+    settings.hinting.notice = host.notice;
+    settings.hinting.exact = true;
+    settings.hinting.blocks = setup.cache_blocks;
     settings.check()?;
     Ok(settings)
 }

@@ -335,13 +335,7 @@ impl<'a> Grid<'a> {
         wanted: Option<u16>,
         cache_blocks: u32,
     ) -> Setup {
-        Setup {
-            policy: choice.clone(),
-            disks: self.input.disks(wanted),
-            cache_blocks,
-            blocks_max: u32::MAX,
-            hints_max: u32::MAX - 1,
-        }
+        Setup::new(choice.clone(), self.input.disks(wanted), cache_blocks)
     }
 
     pub(super) fn host(&self) -> Host {

@@ -349,15 +349,13 @@ impl World<'_, '_> {
             return Ok(());
         };
         let fresh = std::mem::replace(&mut reading.fresh, false);
+        let access = Access::new(Block(reading.at as u32), reading.wanted())
+            .with_head(reading.head())
+            .with_previous(reading.before);
         let input = Input::Read {
             read,
             reader: ReaderId(reader as u32),
-            access: Access {
-                block: Block(reading.at as u32),
-                head: reading.head(),
-                count: reading.wanted(),
-                previous: reading.before,
-            },
+            access,
             fresh,
             wants: Wants::Blocks,
         };

@@ -40,12 +40,7 @@ fn detector(name: &str) -> Box<dyn Detect> {
 
 /// A read of one block after another.
 fn access(block: u32, previous: Option<u32>) -> Access {
-    Access {
-        block: Block(block),
-        head: 0,
-        count: 1,
-        previous: previous.map(Block),
-    }
+    Access::new(Block(block), 1).with_previous(previous.map(Block))
 }
 
 fn sequential(block: u32) -> Access {
@@ -121,24 +116,24 @@ fn legacy_stops_looking_after_256_cached_blocks_until_the_next_miss() {
 
 /// Depth D is 1 MB. Having consumed 100 MB it may fetch a quarter of that ahead, if it waits; if it
 /// does not, more would be memory for nothing, and it keeps the window it has.
+/// A stream whose reader asks for a page.
+fn stream(consumed: u64, last_window: u64, waited: bool) -> StreamFacts {
+    let mut stream = StreamFacts::default();
+    stream.asked = Bytes(4096);
+    stream.consumed = Bytes(consumed);
+    stream.last_window = Bytes(last_window);
+    stream.waited = waited;
+    stream
+}
+
 #[test]
 fn growing_grows_only_for_a_reader_that_waits() {
     let choice = Choice::parse("depth", METHODS.depth, "growing").unwrap();
     let depth = choice.build();
     let profile = Profile::constant(Nanos(10_000_000), 100_000_000).unwrap();
     let limit = |waited, last_window| {
-        let stream = StreamFacts {
-            asked: Bytes(4096),
-            consumed: Bytes(100_000_000),
-            last_window: Bytes(last_window),
-            waited,
-            location: Bytes(0),
-        };
-        let device = DeviceFacts {
-            profile: &profile,
-            distance: Bytes(0),
-            streams: 1,
-        };
+        let stream = stream(100_000_000, last_window, waited);
+        let device = DeviceFacts::new(&profile, Bytes(0), 1);
         depth.limit(&stream, &device).0
     };
     assert_eq!(limit(true, 1_000_000), 25_000_000);
@@ -164,18 +159,8 @@ fn a_stream_has_windows_as_long_as_its_part_of_the_servers_could_have_together()
         (20_000_000, 16, true, 5_000_000),
         (3_000_000, 100, true, 1_000_000),
     ] {
-        let stream = StreamFacts {
-            asked: Bytes(4096),
-            consumed: Bytes(consumed),
-            last_window: Bytes(5_000_000),
-            waited,
-            ..StreamFacts::default()
-        };
-        let device = DeviceFacts {
-            profile: &profile,
-            distance: Bytes(0),
-            streams,
-        };
+        let stream = stream(consumed, 5_000_000, waited);
+        let device = DeviceFacts::new(&profile, Bytes(0), streams);
         let limit = depth.limit(&stream, &device).0;
         assert_eq!(limit, expected, "{consumed} consumed, {streams} streams");
     }

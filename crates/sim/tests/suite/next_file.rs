@@ -16,11 +16,9 @@ const MEMORY: u64 = 256 << 20;
 const SMALL_MEMORY: u64 = 4 << 20;
 
 fn with(method: &str, memory: u64) -> Settings {
-    let next_file = Choice::parse("next_file", METHODS.next_file, method).unwrap();
-    Settings {
-        next_file,
-        ..settings("mount", memory)
-    }
+    let mut settings = settings("mount", memory);
+    settings.next_file = Choice::parse("next_file", METHODS.next_file, method).unwrap();
+    settings
 }
 
 fn walk(method: &str, folders: &str, memory: u64) -> Report {

@@ -143,18 +143,11 @@ impl Rule {
     }
 
     fn window(&self, consumed: u64, last: u64) -> u64 {
-        let stream = StreamFacts {
-            asked: Bytes(0),
-            consumed: Bytes(consumed),
-            last_window: Bytes(last),
-            waited: true,
-            location: Bytes(0),
-        };
-        let device = DeviceFacts {
-            profile: &self.profile,
-            distance: Bytes(0),
-            streams: 1,
-        };
+        let mut stream = StreamFacts::default();
+        stream.consumed = Bytes(consumed);
+        stream.last_window = Bytes(last);
+        stream.waited = true;
+        let device = DeviceFacts::new(&self.profile, Bytes(0), 1);
         self.depth.limit(&stream, &device).0
     }
 }

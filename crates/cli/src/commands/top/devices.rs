@@ -74,12 +74,10 @@ mod tests {
             Some(servers) => disk.with_servers(servers).unwrap(),
             None => disk,
         };
-        let confidence = Confidence {
-            samples: requests,
-            switches: requests / 2,
-            saw_servers: servers == Some(4),
-            ..Confidence::default()
-        };
+        let mut confidence = Confidence::default();
+        confidence.samples = requests;
+        confidence.switches = requests / 2;
+        confidence.saw_servers = servers == Some(4);
         QueueReport {
             device: "emulated".into(),
             queued: 12,

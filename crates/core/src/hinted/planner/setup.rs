@@ -12,6 +12,7 @@ use crate::spec::{Choice, ChoiceError};
 
 /// Parameters of a planner.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct Setup {
     /// The method.
     pub policy: Choice<Box<dyn Policy>>,
@@ -30,8 +31,19 @@ impl Setup {
     /// Most disks: each costs a set over the reference order.
     pub const DISKS_MAX: u16 = 1024;
 
-    /// A policy by name, `name` or `name(param=value,..)`, looked up in these lists, with no
-    /// limit but that of the numbers.
+    /// A policy, with no limit but that of the numbers.
+    #[must_use]
+    pub fn new(policy: Choice<Box<dyn Policy>>, disks: u16, cache_blocks: u32) -> Self {
+        Self {
+            policy,
+            disks,
+            cache_blocks,
+            blocks_max: u32::MAX,
+            hints_max: u32::MAX - 1,
+        }
+    }
+
+    /// A policy by name, `name` or `name(param=value,..)`, looked up in these lists.
     ///
     /// # Errors
     /// There is no such policy or parameter, or a value is out of its range.
@@ -41,13 +53,8 @@ impl Setup {
         cache_blocks: u32,
         methods: &Methods,
     ) -> Result<Self, ChoiceError> {
-        Ok(Self {
-            policy: Choice::parse("hinted", methods.hinted, policy)?,
-            disks,
-            cache_blocks,
-            blocks_max: u32::MAX,
-            hints_max: u32::MAX - 1,
-        })
+        let policy = Choice::parse("hinted", methods.hinted, policy)?;
+        Ok(Self::new(policy, disks, cache_blocks))
     }
 
     /// Refuses impossible parameters.
