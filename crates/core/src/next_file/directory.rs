@@ -40,12 +40,11 @@ pub(super) const METHOD: Method<Box<dyn NextFile>> = Method {
         params: &[CONFIRM, FILES, BYTES],
     },
     build: |values| {
-        let values = [0, 1, 2].map(|at| values.get(at).copied().unwrap_or(0));
         Box::new(Directory {
-            confirm: values[0],
+            confirm: values.get("confirm"),
             limits: Limits {
-                files: u32::try_from(values[1]).unwrap_or(u32::MAX),
-                bytes: Bytes(values[2]),
+                files: u32::try_from(values.get("files")).unwrap_or(u32::MAX),
+                bytes: Bytes(values.get("bytes")),
             },
             walks: BTreeMap::new(),
             carried: None,
@@ -239,7 +238,7 @@ mod tests {
         };
         let mut folders = Folders::default();
         folders.list(FolderId(0), (0..files).map(entry).collect());
-        (folders, (METHOD.build)(&[2, 256, 4096]))
+        (folders, METHOD.of(&[2, 256, 4096]))
     }
 
     fn walk(files: u32, opens: impl IntoIterator<Item = u32>) -> Vec<Step> {
