@@ -68,7 +68,7 @@ pub struct Mount {
     pub metrics: Option<SocketAddr>,
 
     /// Path of the control socket; `forerun top` and `forerun ctl` then need it as an argument
-    /// [default: in /run/forerun for root, else in $XDG_RUNTIME_DIR/forerun]
+    /// [default: in /run/forerun for root, else in $XDG_RUNTIME_DIR/forerun or /tmp/forerun-UID]
     #[arg(long, value_name = "SOCKET")]
     pub control: Option<PathBuf>,
 
@@ -174,7 +174,9 @@ pub struct Umount {
 
 /// `forerun top`.
 #[derive(Debug, Group)]
-#[command(after_long_help = "Keys: q leaves, Tab shows the next mount.\n\n\
+#[command(after_long_help = "Keys: q leaves, Tab shows the next mount.\n\
+    Mounts are found by their control sockets: see --control of `forerun mount`. FORERUN_RUNTIME_DIR in the\n\
+    environment of both is another directory for them, of this user alone (mode 0700).\n\n\
     Examples:\n  \
     forerun top                  the mounts that run\n  \
     forerun top --list           one line for each\n  \
