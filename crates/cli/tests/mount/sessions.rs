@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 use super::{can_mount, folder, has_fusermount, is_mounted, skipped};
 
-/// A user of this test alone, with a program that user may run, and a source and a mount point.
+/// A user of the system, as `fusermount3` takes no other, with a program that user may run, and a source and a mount point.
 struct User {
     number: u32,
     folder: TempDir,
@@ -19,15 +19,23 @@ struct User {
 }
 
 impl User {
-    fn new(test: u32) -> Option<Self> {
+    fn new(name: &str) -> Option<Self> {
         if !can_mount() {
             return None;
         }
-        if !has_fusermount() {
-            skipped("needs fusermount3");
+        let device = fs::metadata("/dev/fuse").unwrap();
+        if !has_fusermount() || device.mode() & 0o006 != 0o006 {
+            skipped("needs fusermount3 and a /dev/fuse that users may open");
             return None;
         }
-        let number = 1_000_000 + 2 * std::process::id() + test;
+        let users = fs::read_to_string("/etc/passwd").unwrap();
+        let user = users
+            .lines()
+            .find(|line| line.split(':').next() == Some(name));
+        let Some(number) = user.and_then(|user| user.split(':').nth(2)?.parse().ok()) else {
+            skipped("needs the users nobody and daemon");
+            return None;
+        };
         let folder = folder();
         fs::copy(cargo_bin!("forerun"), folder.path().join("forerun")).unwrap();
         fs::write(folder.path().join("source/a"), "content").unwrap();
@@ -82,13 +90,13 @@ impl User {
 impl Drop for User {
     fn drop(&mut self) {
         let _ = Command::new("umount").arg("-lq").arg(self.point()).status();
-        let _ = fs::remove_dir_all(&self.sockets);
+        let _ = fs::remove_dir(&self.sockets);
     }
 }
 
 #[test]
 fn top_ctl_and_umount_find_the_mount_of_a_user_without_a_session() {
-    let Some(user) = User::new(0) else {
+    let Some(user) = User::new("nobody") else {
         return;
     };
     let point = user.point();
@@ -106,7 +114,7 @@ fn top_ctl_and_umount_find_the_mount_of_a_user_without_a_session() {
 
 #[test]
 fn a_folder_of_sockets_that_another_user_made_is_not_used_and_the_mount_works() {
-    let Some(user) = User::new(1) else {
+    let Some(user) = User::new("daemon") else {
         return;
     };
     for mode in [0o700, 0o777] {
@@ -129,26 +137,31 @@ fn a_folder_of_sockets_that_another_user_made_is_not_used_and_the_mount_works() 
 }
 
 #[test]
-fn a_named_folder_of_sockets_that_is_not_there_is_refused_by_its_name() {
+fn a_named_folder_of_sockets_that_cannot_be_used_is_refused_by_its_name() {
     if !can_mount() {
         return;
     }
     let folder = folder();
-    for flags in [&["--foreground"][..], &[]] {
+    fs::write(folder.path().join("file"), "").unwrap();
+    for (flags, name, why) in [
+        (&["--foreground"][..], "a/b", "no such directory"),
+        (&[], "a/b", "no such directory"),
+        (&[], "file", "must be a directory of this user alone"),
+    ] {
         let output = Command::new(cargo_bin!("forerun"))
             .args(["mount", "--memory", "16MiB"])
             .args(flags)
             .args(["source", "point"].map(|name| folder.path().join(name)))
-            .env("FORERUN_RUNTIME_DIR", folder.path().join("a/b"))
+            .env("FORERUN_RUNTIME_DIR", folder.path().join(name))
             .output()
             .unwrap();
         let said = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(2), "{said}");
-        let name = format!(
-            "FORERUN_RUNTIME_DIR={}/a/b: no such directory",
+        let named = format!(
+            "FORERUN_RUNTIME_DIR={}/{name}: {why}",
             folder.path().display()
         );
-        assert!(said.contains(&name), "{said}");
+        assert!(said.contains(&named), "{said}");
         assert!(!is_mounted(&folder.path().join("point")));
     }
 }
