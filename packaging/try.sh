@@ -114,11 +114,12 @@ if [ -n "${TRY_STORE:-}" ]; then
     # As systemd runs it: its variables alone, and words of $OPTIONS apart.
     command=$(sed -n 's/^ExecStart=//p' "$unit")
     reads_store "a unit of s3://" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin sh -c "set -a; . $file; set +a; $command"
-    # Of fstab and `mount -t`, whose programs have no variables: keys in the file of the home that the system gives root.
-    mkdir -p "$root/root/.aws"
+    # Of fstab and `mount -t`, whose programs have no variables: keys in the file of the home that the list of users has.
+    keys=$root$(sed -n 's/^root:.*:\([^:]*\):[^:]*$/\1/p' "$root/etc/passwd")/.aws
+    mkdir -p "$keys"
     printf '[default]\naws_access_key_id = %s\naws_secret_access_key = %s\n' \
-        "$AWS_ACCESS_KEY_ID" "$AWS_SECRET_ACCESS_KEY" > "$root/root/.aws/credentials"
-    printf '[default]\nendpoint_url = %s\n' "$TRY_STORE" > "$root/root/.aws/config"
+        "$AWS_ACCESS_KEY_ID" "$AWS_SECRET_ACCESS_KEY" > "$keys/credentials"
+    printf '[default]\nendpoint_url = %s\n' "$TRY_STORE" > "$keys/config"
     echo "s3://b /mnt/fast forerun memory=16MiB,_netdev 0 0" > "$root/etc/fstab"
     reads_store "fstab of s3://" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin mount /mnt/fast
     stores=", a signed store by hand, unit and fstab"

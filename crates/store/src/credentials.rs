@@ -297,9 +297,10 @@ mod tests {
 
     #[test]
     fn a_daemon_without_a_variable_has_the_home_of_the_list_of_users() {
-        let list = "root:x:0:0:root:/root:/bin/sh\n\nx:y\nd:*:7:7:::/none\nu:x:1000:1000:a,b:/home/u:/bin/sh\n";
-        assert_eq!(home_of(0, list), Some("/root".into()));
-        assert_eq!(home_of(1000, list), Some("/home/u".into()));
+        let list =
+            "r:x:0:0:r:/r:/bin/sh\n\nx:y\nd:*:7:7:::/none\nu:x:1000:1000:a,b:/homes/u:/bin/sh\n";
+        assert_eq!(home_of(0, list), Some("/r".into()));
+        assert_eq!(home_of(1000, list), Some("/homes/u".into()));
         assert_eq!(home_of(7, list), None);
         assert_eq!(home_of(8, list), None);
         assert!(home(&set(&[("HOME", "")])).is_absolute());

@@ -539,7 +539,10 @@ fn a_program_that_hangs_is_ended_and_asked_once_for_all_that_wait() {
     std::thread::scope(|scope| {
         let open = || client.open("s3://b/k").unwrap_err().to_string();
         let opens: Vec<_> = (0..4).map(|_| scope.spawn(open)).collect();
-        let at = format!("keys of the credential_process of {}/.aws/config", home.path().display());
+        let at = format!(
+            "keys of the credential_process of {}/.aws/config",
+            home.path().display()
+        );
         for message in opens.into_iter().map(|open| open.join().unwrap()) {
             assert!(message.contains(&at), "{message}");
             assert!(message.contains("no answer for 15 s"), "{message}");

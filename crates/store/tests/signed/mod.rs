@@ -416,8 +416,12 @@ fn object(asked: &Asked, key: Result<Option<String>, &'static str>, state: &Stat
         Ok(_) => {}
     }
     if asked.path == "/b" {
-        let body = "<ListBucketResult><Contents><Key>k</Key><LastModified>2024-01-01T00:00:00Z</LastModified>\
-                    <ETag>\"1\"</ETag><Size>7</Size></Contents><IsTruncated>false</IsTruncated></ListBucketResult>";
+        let has_key = "k".starts_with(asked.of("prefix").unwrap_or_default());
+        let key = "<Contents><Key>k</Key><LastModified>2024-01-01T00:00:00Z</LastModified><ETag>\"1\"</ETag>\
+                   <Size>7</Size></Contents>";
+        let keys = if has_key { key } else { "" };
+        let body =
+            format!("<ListBucketResult>{keys}<IsTruncated>false</IsTruncated></ListBucketResult>");
         return (200, String::new(), body.into());
     }
     let head = "ETag: \"1\"\r\nLast-Modified: Mon, 01 Jan 2024 00:00:00 GMT\r\n";
