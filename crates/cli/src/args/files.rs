@@ -38,7 +38,7 @@ pub struct Storage {
     #[arg(long, value_name = "ARRAY", conflicts_with = "emulate")]
     pub stripe: Option<Striping>,
 
-    /// Sign no request to a store, whatever credentials there are: for public objects
+    /// Sign no request to a store, whatever credentials there are
     #[arg(long)]
     pub anonymous: bool,
 

@@ -30,11 +30,9 @@ use crate::quantity::{parse_duration, parse_size};
     -o memory=1GiB,allow-other, and dev, suid, noexec, noatime, nonempty. A mount is read-only.\n\
     It ends with `forerun umount MOUNTPOINT`, `umount MOUNTPOINT` or SIGTERM.\n\n\
     Examples:\n  \
-      forerun try /data                                 does it help here?\n  \
       forerun mount /data /fast                         then read below /fast\n  \
       forerun mount --allow-other --memory 1GiB --metrics 9898 /data /fast\n  \
-      forerun mount s3://bucket/data /fast              objects as files\n  \
-      forerun top                                       watch it work\n\n\
+      forerun mount s3://bucket/data /fast              objects as files\n\n\
     In /etc/fstab:\n  \
       /data  /fast  forerun  memory=1GiB,allow_other,_netdev  0 0"
 )]

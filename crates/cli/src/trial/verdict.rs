@@ -182,14 +182,14 @@ pub fn text_of_store(rows: &[Row], command: &str) -> String {
             (Outcome::Faster, "faster"),
             (Outcome::Same, "about as fast"),
             (Outcome::Slower, "slower"),
-            (Outcome::Unclear, "no answer, as runs differ too much,"),
+            (Outcome::Unclear, "unclear, as runs differ too much,"),
         ];
         let parts = outcomes.map(|(outcome, word)| match with(&rows, outcome) {
             with if with.is_empty() => with,
             with => format!("{word} with {with}"),
         });
         let parts: Vec<_> = parts.into_iter().filter(|part| !part.is_empty()).collect();
-        let _ = writeln!(text, "Beside {peer}, forerun is {}.", parts.join(", "));
+        let _ = writeln!(text, "Beside {peer}: {}.", parts.join(", "));
     }
     let is_gained = rows.iter().any(|row| row.outcome() == Outcome::Faster);
     let is_lost = rows.iter().any(|row| row.outcome() == Outcome::Slower);
@@ -347,8 +347,14 @@ readahead is enough.
         snapbox::assert_data_eq!(
             text_of_store(&rows, "forerun mount s3://b /fast"),
             snapbox::str![[r#"
-                         other       forerun
-1 reader, ranges      21.0 MB/s     63.0 MB/s   3.00 times (3.00 to 3.00), faster
+                           other       forerun
+1 reader, ranges       21.0 MB/s     63.0 MB/s   3.00 times (3.00 to 3.00), faster
+1 reader, rclone       81.9 MB/s     63.0 MB/s   0.77 times (0.77 to 0.77), slower
+16 readers, ranges     21.0 MB/s     84.0 MB/s   4.00 times (4.00 to 4.00), faster
+16 readers, rclone     81.9 MB/s     84.0 MB/s   1.03 times (1.03 to 1.03), about as fast
+
+Beside ranges: faster with 1 reader (3.0 times) and 16 readers (4.0 times).
+Beside rclone: about as fast with 16 readers, slower with 1 reader (0.8 times).
 
 "#]]
         );
