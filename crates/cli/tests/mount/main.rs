@@ -24,6 +24,7 @@ mod passed_bytes;
 mod passthrough;
 mod reading;
 mod rights;
+mod sessions;
 mod silent;
 #[path = "../../../skipped.rs"]
 mod skipped;
