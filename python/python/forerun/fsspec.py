@@ -44,6 +44,7 @@ from . import (
 )
 from ._default import default_engine
 from ._file import File
+from ._following import Following
 from ._forerun import Engine, Handle
 from ._object import Object, batch, read_alone, whole
 from .parquet import Footers
@@ -126,6 +127,18 @@ def _native(
     except (OSError, ValueError) as error:
         _tell(fs, "error", str(error))
     return None
+
+
+def _native_listed(engine: Engine, fs: AbstractFileSystem, details: dict[str, Any]) -> Handle | None:
+    """An object of a listing, opened without a question to its store; None where one would be needed."""
+    try:
+        known = native.reached(fs, details["name"])
+        if known is None or not known.knows_tags or not details.get("ETag"):
+            return None
+        return Handle.stored(engine, known.url, known.variables, size=details["size"], e_tag=details["ETag"])
+    except (native.UnknownOptionError, OSError, ValueError):
+        # The opening of that file tells why.
+        return None
 
 
 def _tell(fs: AbstractFileSystem, kind: str, why: str) -> None:
@@ -250,6 +263,7 @@ class ForerunFileSystem(ChainedFileSystem):
         self._may_lack_keys = fs is None
         self.engine = engine if engine is not None else default_engine()
         self.footers = Footers()
+        self._following = Following()
         # Files that `isfile` has opened, and when.
         self._found: dict[str, tuple[float, Handle]] = {}
         # As the target has them, for the methods of the base.
@@ -336,9 +350,11 @@ class ForerunFileSystem(ChainedFileSystem):
         if part is None and path.endswith(_LINES):
             part = {"first": _LINES_FIRST}
         when, handle = self._found.pop(path, (0.0, None))
-        if not kwargs and handle is not None and time.monotonic() - when < _FOUND_SECONDS:
-            return Object(self, path, handle)
-        if not kwargs and (handle := _native(self.engine, self.fs, path, part=part)):
+        if time.monotonic() - when >= _FOUND_SECONDS:
+            handle = None
+        if not kwargs and (handle or (handle := _native(self.engine, self.fs, path, part=part))):
+            if self.footers.has_name(path):
+                self._announce_following(path)
             return Object(self, path, handle)
         file = self.fs.open(path, "rb", cache_type="none", **kwargs)
         if not isinstance(file, AbstractBufferedFile):
@@ -366,6 +382,12 @@ class ForerunFileSystem(ChainedFileSystem):
                 self._found[below] = time.monotonic(), handle
                 return True
         return self.fs.isfile(below)  # type: ignore[no-any-return]
+
+    def _announce_following(self, path: str) -> None:
+        listing = getattr(self.fs, "dircache", {}).get(self.fs._parent(path))
+        if listing:
+            of = functools.partial(_native_listed, self.engine, self.fs)
+            self._following.opened(path, listing, of)
 
     def _cat(self, path: str) -> Callable[[int, int], bytes]:
         def cat(start: int, end: int) -> bytes:
