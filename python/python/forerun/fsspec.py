@@ -46,7 +46,7 @@ from ._default import default_engine
 from ._file import File
 from ._following import Following
 from ._forerun import Engine, Handle
-from ._object import Object, batch, read_alone, whole
+from ._object import TREE_FIRST, TREES, Object, batch, read_alone, whole
 from .parquet import Footers
 
 # Names of an object's version in the details of file systems, the strongest first.
@@ -349,6 +349,8 @@ class ForerunFileSystem(ChainedFileSystem):
         part = kwargs.pop("forerun_part", None) or self.footers.part(path)
         if part is None and path.endswith(_LINES):
             part = {"first": _LINES_FIRST}
+        elif part is None and path.endswith(TREES):
+            part = {"first": TREE_FIRST}
         when, handle = self._found.pop(path, (0.0, None))
         if time.monotonic() - when >= _FOUND_SECONDS:
             handle = None
