@@ -136,9 +136,9 @@ servers: ## azurite, fake-gcs-server and moto in target/servers, and mounts of t
 
 # Four gigabytes with the CUDA that PyPI's torch brings along; `make python` has a stand-in for its loader.
 .PHONY: torch
-torch: ## torch's own DataLoader with the package; fetches torch from PyPI
-	"$(VENV)/bin/pip" install --quiet --disable-pip-version-check torch
-	cd python && "$(VENV)/bin/python" -m pytest -q tests/test_torch_itself.py
+torch: ## DataLoader of torch and tf.data themselves with the package; fetches both from PyPI
+	"$(VENV)/bin/pip" install --quiet --disable-pip-version-check torch tensorflow-cpu
+	cd python && "$(VENV)/bin/python" -m pytest -q tests/test_torch_itself.py tests/test_tensorflow.py
 
 .PHONY: doc
 doc: ## the documentation builds without a warning
