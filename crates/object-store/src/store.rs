@@ -180,16 +180,8 @@ impl PrefetchStore {
         object.source.held.clear();
         match read {
             Ok(read) => Ok(self.is_current(object, begun).await?.then_some(read)),
-            Err(Error::Precondition { .. }) => {
-                self.table.gone(object);
-                Ok(None)
-            }
-            Err(error) => {
-                if matches!(error, Error::NotFound { .. }) {
-                    self.table.gone(object);
-                }
-                Err(error)
-            }
+            Err(Error::Precondition { .. }) => Ok(None),
+            Err(error) => Err(error),
         }
     }
 
@@ -230,12 +222,17 @@ impl PrefetchStore {
         is_announced: bool,
     ) -> Result<Vec<Bytes>> {
         self.table.opens(object);
-        let (object, driver, at_once) = (object.clone(), self.driver.clone(), self.requests);
+        let (version, driver, at_once) = (object.clone(), self.driver.clone(), self.requests);
         let read = async move {
-            let read = object.read(&driver, ranges, at_once as usize, is_announced);
+            let read = version.read(&driver, ranges, at_once as usize, is_announced);
             read.await
         };
-        self.connection.run(read).await
+        self.connection.run(read).await.inspect_err(|error| {
+            // Also one of a stream that its reader leaves there.
+            if matches!(error, Error::Precondition { .. } | Error::NotFound { .. }) {
+                self.table.gone(object);
+            }
+        })
     }
 
     /// The bytes of a range in their order. Of a bounded one all is asked for; of another one the engine decides how
