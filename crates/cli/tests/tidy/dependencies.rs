@@ -65,6 +65,7 @@ const DEPENDENCIES: &[Allowed] = &[
     any("crates/emulated/Cargo.toml", &[CORE, IO, SIM]),
     any("crates/surface/Cargo.toml", &[CORE, IO]),
     any("crates/store/Cargo.toml", &[CORE, IO]),
+    any("crates/object-store/Cargo.toml", &[CORE, IO]),
     any("crates/mount/Cargo.toml", &[CORE, IO, SURFACE]),
     any("crates/lab/Cargo.toml", &[CORE, BASELINES, SIM, SURFACE]),
     any("crates/cli/Cargo.toml", ALL),
