@@ -16,7 +16,7 @@
 //! have a part of the frames of their own.
 //!
 //! Example: a program opens entries 7, 8, 9 of a folder and reads them. Entries 10 to 13 are opened ahead, and the
-//! beginnings of their files are queued as one batch. The program comes for 10 before it was fetched: where other programs wait, it
+//! parts are queued as one batch. The program comes for 10 before it was fetched: where other programs wait, it
 //! goes out with theirs; else the batch goes on in its order.
 
 use alloc::sync::Arc;
