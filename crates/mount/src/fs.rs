@@ -43,13 +43,15 @@ use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use forerun_io::{Driver, OpensAhead};
+use forerun_io::Driver;
 use rustix::fs::{FileType, Mode, OFlags, SeekFrom, StatVfs};
 use rustix::io::Errno;
 
 use super::engine::EngineOfMount;
 use super::open_file::OpenFile;
 use super::slots::Slots;
+use ahead::AheadFile;
+use attributes::Key;
 use attributes::{Attributes, Version};
 use covered::Covered;
 use ends::Zeros;
@@ -107,7 +109,7 @@ pub struct SourceFs {
     nodes: Nodes,
     own: OnceLock<(u32, u32)>,
     retries: Retries,
-    walk: Walk,
+    walk: Walk<Key, AheadFile>,
     passthrough: Passthrough,
     standing: Standing,
     lists: xattrs::Lists,
@@ -404,13 +406,6 @@ impl SourceFs {
         let ahead = !self.walk.take_all().is_empty();
         let standing = self.close_standing();
         self.nodes.let_folders_go() || ahead || standing
-    }
-
-    /// Has files opened ahead by this host.
-    pub fn open_ahead_with(&self, host: Arc<dyn OpensAhead>) {
-        if let Some(driver) = self.engine.driver() {
-            driver.open_ahead_with(host);
-        }
     }
 
     /// The engine behind the file system.

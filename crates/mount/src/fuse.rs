@@ -13,7 +13,7 @@
 
 mod calls;
 pub mod forget;
-mod host;
+pub(crate) mod host;
 mod leases;
 pub mod reads;
 pub mod room;

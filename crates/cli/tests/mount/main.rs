@@ -31,6 +31,8 @@ mod skipped;
 mod small;
 mod staleness;
 #[cfg(feature = "object-store")]
+mod store_walks;
+#[cfg(feature = "object-store")]
 mod stores;
 mod wait;
 mod watching;

@@ -101,7 +101,7 @@ impl Engine {
     ) -> Option<Open> {
         let place = self.on_side(side, block)?;
         let id = self.open_request(place, side.file(), block, Some(owner));
-        let longest = self.longest(place.device, window);
+        let longest = self.longest(place.device, window, owner);
         let run = self.run_of(&place);
         if let Some(request) = self.queues.request_mut(id) {
             request.is_cut = run < longest;
@@ -209,8 +209,10 @@ impl Engine {
         }
     }
 
-    /// Most blocks of one request of a window of so many.
-    fn longest(&self, device: DeviceId, window: u32) -> u32 {
+    /// Most blocks of one request of a window of so many. A part of a file ahead is not cut for a device that serves
+    /// many requests at once: its batch keeps those busy, and a request of a store costs its time to the first byte,
+    /// however short it is.
+    fn longest(&self, device: DeviceId, window: u32, owner: ReaderId) -> u32 {
         let device = self.queues.device(device);
         let bytes = device.map_or(u64::MAX, Device::longest);
         let blocks = (bytes / u64::from(self.settings.block_bytes)).max(1);
@@ -221,6 +223,7 @@ impl Engine {
         match device {
             Some(device)
                 if self.queues.holds_back(device)
+                    && !(self.is_ahead(owner) && device.profile().servers() > 1)
                     && !device.is_crowded()
                     && device.bytes_hung() == 0 =>
             {
@@ -243,6 +246,11 @@ impl Engine {
         let least = device.depth().0 / SMALL_PART / u64::from(self.settings.block_bytes);
         let least = u32::try_from(least).unwrap_or(u32::MAX).min(half);
         window.div_ceil(side_by_side).max(least)
+    }
+
+    fn is_ahead(&self, owner: ReaderId) -> bool {
+        let owner = self.readers.reader(owner);
+        owner.is_some_and(|owner| owner.is_ahead())
     }
 
     /// A frame, at the cost of a victim if need be.
