@@ -362,11 +362,7 @@ impl PrefetchCache {
                 owner,
                 extent,
                 stream,
-            } => {
-                if ranking.read(owner, extent, stream) {
-                    self.settle(cache, owner);
-                }
-            }
+            } if ranking.read(owner, extent, stream) => self.settle(cache, owner),
             Event::Window { owner, extent } => self.judge(cache, owner, extent, false),
             Event::CpuTime { owner, time } => ranking.owner_has_used(owner, time),
             Event::Hint {

@@ -71,7 +71,8 @@ impl Lists {
 /// Whether an attribute of this name is in a complete list if the file has it.
 fn is_listed(name: &OsStr) -> bool {
     let name = name.as_bytes();
-    !name.starts_with(TRUSTED) && !(name.starts_with(SECURITY) && *LABELS)
+    let is_made = name.starts_with(SECURITY) && *LABELS;
+    !(is_made || name.starts_with(TRUSTED))
 }
 
 impl SourceFs {

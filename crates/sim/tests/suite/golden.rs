@@ -213,7 +213,7 @@ fn line(class: &str, preset: &str, row: &[&Cell]) -> String {
         least.place(),
         requests,
         wasted >> 20,
-        (wasted % (1 << 20)) * 10 >> 20,
+        ((wasted % (1 << 20)) * 10) >> 20,
         digest(row),
     )
 }
