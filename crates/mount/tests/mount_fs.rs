@@ -396,7 +396,7 @@ fn that_a_file_has_no_attributes_is_believed_until_a_change_was_told() {
         set.map(|()| value)
     });
     let mut set = changes.skip_while(|set| {
-        let changed = Attributes::of(&File::open(&path).unwrap(), "")
+        let changed = Attributes::of(File::open(&path).unwrap(), "")
             .unwrap()
             .version
             .changed;

@@ -47,6 +47,9 @@ pub(super) fn run(args: &Try, url: &str, print: Print<'_>) -> Result<(), Failure
     print(verdict::text_of_store(&rows, &command(args, &chosen)))
 }
 
+/// A side and its name.
+type Named = (&'static str, Box<dyn Side>);
+
 /// The installed peer that reads fastest with most readers, if any can read at all.
 fn best_peer(
     args: &Try,
@@ -54,7 +57,7 @@ fn best_peer(
     url: &str,
     chosen: &Chosen,
     print: Print<'_>,
-) -> Result<Option<(&'static str, Box<dyn Side>)>, Failure> {
+) -> Result<Option<Named>, Failure> {
     let Some(bucket) = Bucket::of(url) else {
         return Ok(None);
     };
