@@ -109,16 +109,32 @@ def test_a_runtime_folder_of_others_is_refused(runtime):
         member()
 
 
-@pytest.mark.parametrize("variable", ["FORERUN_RUNTIME_DIR", "XDG_RUNTIME_DIR"])
-def test_a_runtime_folder_that_cannot_be_made_is_named_with_the_variable(monkeypatch, tmp_path, variable):
-    monkeypatch.delenv("FORERUN_RUNTIME_DIR", raising=False)
-    monkeypatch.setattr(os, "geteuid", lambda: 4321)
+def test_a_runtime_folder_that_others_can_rename_is_refused(runtime):
+    runtime.parent.chmod(0o777)
+    with pytest.raises(PermissionError, match="is not this user's alone"):
+        member()
+    runtime.parent.chmod(0o1777)
+    assert os.path.dirname(member().folder) == str(runtime)
+
+
+def test_a_runtime_folder_that_was_named_and_cannot_be_made_is_named_with_the_variable(monkeypatch, tmp_path):
     missing = tmp_path / "missing" / "runtime"
-    monkeypatch.setenv(variable, str(missing))
-    named = missing if variable == "FORERUN_RUNTIME_DIR" else missing / "forerun"
+    monkeypatch.setenv("FORERUN_RUNTIME_DIR", str(missing))
     with pytest.raises(FileNotFoundError, match="MEMORY_SHARED needs this folder, or that of FORERUN_RUNTIME_DIR") as raised:
         member()
-    assert raised.value.filename == str(named)
+    assert raised.value.filename == str(missing)
+
+
+def test_a_user_without_a_session_has_a_runtime_folder_in_the_temporary_one(monkeypatch, tmp_path):
+    tried = []
+    monkeypatch.delenv("FORERUN_RUNTIME_DIR", raising=False)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "missing"))
+    monkeypatch.setattr(os, "geteuid", lambda: 4321)
+    # Nothing is made outside of the test's own folder.
+    monkeypatch.setattr(_shared, "_check", lambda folder, user: tried.append(folder) or os.stat(tmp_path / "missing"))
+    with pytest.raises(FileNotFoundError):
+        _shared._folder(LIMIT)
+    assert tried == [str(tmp_path / "missing" / "forerun"), "/tmp/forerun-4321"]
 
 
 # Prints the limit of its engine for each line, after a look; the line "fork" has a child do so from then on.

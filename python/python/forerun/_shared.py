@@ -42,25 +42,40 @@ _AGAIN_SECONDS = 0.02
 
 
 def _folder(limit: int) -> str:
-    """The folder of a limit, in the runtime folder that `forerun mount` has its sockets in."""
+    """The folder of a limit, in the first runtime folder that can be used: those of the sockets of `forerun mount`."""
     user = os.geteuid()
-    runtime = os.environ.get("FORERUN_RUNTIME_DIR")
-    if not runtime and user == 0:
-        runtime = "/run/forerun"
-    elif not runtime:
-        runtime = os.path.join(os.environ.get("XDG_RUNTIME_DIR") or f"/run/user/{user}", "forerun")
+    named = os.environ.get("FORERUN_RUNTIME_DIR")
+    if named:
+        folders = [named]
+    elif user == 0:
+        folders = ["/run/forerun", "/tmp/forerun-0"]
+    else:
+        session = os.environ.get("XDG_RUNTIME_DIR") or f"/run/user/{user}"
+        folders = [os.path.join(session, "forerun"), f"/tmp/forerun-{user}"]
+    for runtime in folders:
+        try:
+            _check(runtime, user)
+            folder = os.path.join(runtime, f"memory-{limit}")
+            os.makedirs(folder, 0o700, exist_ok=True)
+        except OSError as error:
+            refused = error
+        else:
+            return folder
+    raise refused
+
+
+def _check(runtime: str, user: int) -> None:
+    """Makes a runtime folder if need be. Another user could rename one that lies in a folder where all may write."""
     try:
         with contextlib.suppress(FileExistsError):
             os.mkdir(runtime, 0o700)
-        there = os.lstat(runtime)
+        there, above = os.lstat(runtime), os.stat(os.path.dirname(os.path.abspath(runtime)))
     except OSError as error:
         why = f"{error.strerror}: {VARIABLE} needs this folder, or that of FORERUN_RUNTIME_DIR in its place"
         raise OSError(error.errno, why, runtime) from None
-    if not stat.S_ISDIR(there.st_mode) or there.st_uid != user or there.st_mode & 0o077:
+    is_others = not stat.S_ISDIR(there.st_mode) or there.st_uid != user or there.st_mode & 0o077
+    if is_others or above.st_mode & 0o022 and not above.st_mode & stat.S_ISVTX:
         raise PermissionError(f"{VARIABLE}: {runtime} is not this user's alone")
-    folder = os.path.join(runtime, f"memory-{limit}")
-    os.makedirs(folder, 0o700, exist_ok=True)
-    return folder
 
 
 class Member:
