@@ -43,7 +43,7 @@ list: ## this list
 
 .PHONY: demo
 demo: ## ten readers on an emulated disk: Linux's readahead, competitive, forerun (80 s after the build)
-	$(CARGO) build --release --package forerun
+	$(CARGO) build --release --package forerun --no-default-features --features local
 	$(FORERUN) bench --emulate $(DISK) --readers 10 --file-bytes 100MB --read-bytes 64KiB \
 	    --memory 256MiB --preset linux-2.6.24,cp,forerun
 
@@ -145,9 +145,9 @@ datafusion: ## a Parquet table through DataFusion, with forerun-object-store and
 
 # Four gigabytes with the CUDA that PyPI's torch brings along; `make python` has a stand-in for its loader.
 .PHONY: torch
-torch: ## torch's own DataLoader with the package; fetches torch from PyPI
-	"$(VENV)/bin/pip" install --quiet --disable-pip-version-check torch
-	cd python && "$(VENV)/bin/python" -m pytest -q tests/test_torch_itself.py
+torch: ## DataLoader of torch and tf.data themselves with the package; fetches both from PyPI
+	"$(VENV)/bin/pip" install --quiet --disable-pip-version-check torch tensorflow-cpu
+	cd python && "$(VENV)/bin/python" -m pytest -q tests/test_torch_itself.py tests/test_tensorflow.py
 
 .PHONY: doc
 doc: ## the documentation builds without a warning
@@ -180,9 +180,16 @@ fuzz: ## each fuzz target for FUZZ_SECONDS
 # mount(8) looks for mount.forerun), and BINDIR, MANDIR, UNITDIR: see packaging/install.sh.
 export PREFIX DESTDIR BINDIR MANDIR DOCDIR BASHDIR ZSHDIR FISHDIR UNITDIR SBINDIR
 
+# Cargo of a user is not on root's path, and files that root built in the user's folder cannot be replaced by its user:
+# so nothing is built under sudo, and the user builds first.
+.PHONY: build
+build: ## the binary with all parts, object stores included, for `sudo make install`
+	$(CARGO) build --release --locked --package forerun
+
 .PHONY: install
 install: ## binary, mount.forerun, man pages, completions and units below PREFIX (/usr/local)
-	$(CARGO) build --release --locked --package forerun
+	@if [ -n "$${SUDO_USER:-}" ] || ! command -v $(CARGO) >/dev/null; then :; \
+	else $(MAKE) --no-print-directory build; fi
 	packaging/install.sh $(FORERUN)
 
 .PHONY: uninstall

@@ -10,6 +10,8 @@ set -eu
 
 here=$(cd "$(dirname "$0")/.." && pwd)
 PREFIX=${PREFIX:-/usr/local}
+# Only some shells expand the ~ of an argument.
+case $PREFIX in "~" | "~/"*) PREFIX=${HOME:?}${PREFIX#"~"} ;; esac
 DESTDIR=${DESTDIR:-}
 BINDIR=${BINDIR:-$PREFIX/bin}
 MANDIR=${MANDIR:-$PREFIX/share/man}
@@ -23,6 +25,11 @@ SBINDIR=${SBINDIR:-/sbin}
 MANIFEST=$DOCDIR/manifest
 
 say() { echo "install: $*"; }
+refuse() {
+    say "$@" >&2
+    exit 2
+}
+case $PREFIX in /*) ;; *) refuse "PREFIX=$PREFIX: must be an absolute path" ;; esac
 
 # Writes standard input to a file below DESTDIR, with a mode, and notes it.
 put() {
@@ -51,12 +58,24 @@ uninstall() {
 
 if [ "${1:-}" = --uninstall ]; then uninstall; exit; fi
 binary=${1:?the built binary}
+[ -f "$binary" ] ||
+    refuse "$binary is not there: run \`make build\` as a user who has cargo (https://rustup.rs), then this again"
+# A binary of `make demo` has no object stores, and of another machine does not run.
+parts=$("$binary" version --verbose) || refuse "$binary does not run here: run \`make build\`, then this again"
+left_out=$(echo "$parts" | sed -n 's/^left out *//p')
+[ "$left_out" = none ] || refuse "$binary is without $left_out: run \`make build\`, then this again"
+# Asked before the first file is written.
+below=$DESTDIR$BINDIR
+while ! [ -e "$below" ]; do below=$(dirname "$below"); done
+[ -w "$below" ] || refuse "$below cannot be written: \`sudo make install\` as root, or \`make install PREFIX=\$HOME/.local\`"
+newer=$(find "$here/Cargo.lock" "$here/crates" -newer "$binary" \( -name '*.rs' -o -name 'Cargo.*' \) 2>/dev/null | head -n 1)
+[ -z "$newer" ] || say "$binary is older than ${newer#"$here/"}: \`make build\` builds it anew" >&2
 list=$(mktemp)
 pages=$(mktemp -d)
 trap 'rm -rf "$list" "$pages"' EXIT
 
 put 755 "$BINDIR/forerun" < "$binary"
-# Its symbols are for those who build it: 47 MB become 7.
+# Its symbols are for those who build it, and most of its bytes.
 if [ -z "${KEEP_SYMBOLS:-}" ]; then
     strip "$DESTDIR$BINDIR/forerun" 2>/dev/null || say "strip is missing: the binary keeps its symbols"
 fi
@@ -71,7 +90,7 @@ done
 "$binary" completions fish | put 644 "$FISHDIR/forerun.fish"
 unit forerun-mount.service
 unit forerun@.service
-for text in README.md LICENSE-MIT LICENSE-APACHE CHANGELOG.md docs/MOUNT.md docs/METRICS.md; do
+for text in README.md LICENSE-MIT LICENSE-APACHE CHANGELOG.md docs/MOUNT.md docs/STORES.md docs/METRICS.md; do
     put 644 "$DOCDIR/${text##*/}" < "$here/$text"
 done
 
@@ -85,3 +104,7 @@ fi
 cp "$list" "$DESTDIR$MANIFEST"
 chmod 644 "$DESTDIR$MANIFEST"
 say "$DESTDIR$BINDIR/forerun and $(($(wc -l < "$list") - 1)) more files; 'make uninstall' removes them"
+case :$PATH:$DESTDIR in
+*:"$BINDIR":*) ;;
+*:) say "$BINDIR is not on the PATH of this shell" ;;
+esac

@@ -3,6 +3,10 @@
 #
 #   packaging/try.sh forerun-*.tar.gz | forerun_*.deb | BINARY (installed with packaging/install.sh)
 #
+# Where TRY_STORE has the address of a server that checks signatures, with AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY,
+# its object s3://b/k, which has the text "content", is mounted and read, too: by hand, and with the keys as the units have
+# them, in a file of variables.
+#
 # The copy is an overlay in a mount namespace of its own: nothing of the system changes, and nothing
 # is left when it ends. Needs root, unshare, overlayfs and /dev/fuse; ends with 77 and a line where
 # one is missing, with 1 where the package does not do what it should.
@@ -68,6 +72,7 @@ esac
 binary=$root$prefix/bin/forerun
 [ "$(in_root sh -c 'command -v forerun')" = "$prefix/bin/forerun" ] || fail "forerun is not on the path"
 in_root forerun --version | grep -q '^forerun [0-9]' || fail "forerun does not run"
+in_root forerun version --verbose | grep -q '^left out *none$' || fail "a part is missing"
 
 # One mount each way, read and taken off.
 mounts() {
@@ -88,6 +93,36 @@ if command -v setpriv > /dev/null; then
         tr 'A-Z ' 'a-z,' | sed 's/cap_/+/g')
     mounts "the units' rights" setpriv --bounding-set "-all,$rights" --no-new-privs \
         forerun mount --allow-other --memory 16MiB /mnt/source /mnt/fast
+fi
+
+# The object of a store, by a variable for each key, or by a file of them.
+reads_store() {
+    what=$1
+    shift
+    in_root "$@" || fail "$what: cannot mount"
+    [ "$(cat "$root/mnt/fast/k")" = content ] || fail "$what: other bytes"
+    in_root forerun umount /mnt/fast || fail "$what: cannot unmount"
+}
+if [ -n "${TRY_STORE:-}" ]; then
+    reads_store "mount s3://" env AWS_ENDPOINT_URL="$TRY_STORE" forerun mount --memory 16MiB s3://b /mnt/fast
+    mkdir -p "$root/etc/forerun"
+    unit=$root$prefix/lib/systemd/system/forerun-mount.service
+    file=$(sed -n 's/^EnvironmentFile=//p' "$unit")
+    printf '%s\n' SOURCE=s3://b MOUNTPOINT=/mnt/fast 'OPTIONS=--allow-other --memory 16MiB' \
+        "AWS_ENDPOINT_URL=$TRY_STORE" "AWS_ACCESS_KEY_ID=$AWS_ACCESS_KEY_ID" \
+        "AWS_SECRET_ACCESS_KEY=$AWS_SECRET_ACCESS_KEY" > "$root$file"
+    # As systemd runs it: its variables alone, and words of $OPTIONS apart.
+    command=$(sed -n 's/^ExecStart=//p' "$unit")
+    reads_store "a unit of s3://" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin sh -c "set -a; . $file; set +a; $command"
+    # Of fstab and `mount -t`, whose programs have no variables: keys in the file of the home that the list of users has.
+    keys=$root$(sed -n 's/^root:.*:\([^:]*\):[^:]*$/\1/p' "$root/etc/passwd")/.aws
+    mkdir -p "$keys"
+    printf '[default]\naws_access_key_id = %s\naws_secret_access_key = %s\n' \
+        "$AWS_ACCESS_KEY_ID" "$AWS_SECRET_ACCESS_KEY" > "$keys/credentials"
+    printf '[default]\nendpoint_url = %s\n' "$TRY_STORE" > "$keys/config"
+    echo "s3://b /mnt/fast forerun memory=16MiB,_netdev 0 0" > "$root/etc/fstab"
+    reads_store "fstab of s3://" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin mount /mnt/fast
+    stores=", a signed store by hand, unit and fstab"
 fi
 
 page=$(find "$root$prefix/share/man/man1" -name 'forerun-mount.1*') || fail "no man page"
@@ -124,4 +159,4 @@ fi
 
 remove
 [ ! -e "$binary" ] || fail "cannot be removed"
-echo "try: ${package##*/}: installs, mounts, unmounts and is removed${static:-}"
+echo "try: ${package##*/}: installs, mounts${stores:-}, unmounts and is removed${static:-}"

@@ -3,8 +3,9 @@
     python bench/tables.py ../target/release/forerun-bed
 
 Each run is a process of its own, whose modules are imported before the clock starts; sides take turns, and medians are
-printed, with the bytes and requests that the store counted. Sides that are not installed are left out by name. Four
-Parquet files of 32 MB have ten row groups of three columns; the lines are 25 MB, the array 210 MB without compression.
+printed, with the bytes and requests that the store counted. Programs that are not installed are left out by name. Four
+Parquet files of 32 MB have ten row groups of three columns, 16 of 8 MB four and 64 of 2 MB one; the lines are 25 MB, the array has
+1,000 chunks of 1 MB without compression, the HDF5 file 100 data sets of 250 kB.
 
 No side of fsspec can be sooner than the ceiling, of the bytes that forerun fetched:
 
@@ -25,6 +26,10 @@ import urllib.request
 from stores import before_others, environment
 
 FILES = 4
+# By folder: how many files, rows of each, row groups.
+TABLES = {"": (FILES, 1_333_333, 10), "some/": (16, 333_333, 4), "many/": (64, 83_333, 1)}
+CHUNKS, ROW = 1000, 1 << 17
+SETS = 100
 PANDAS = "import pandas"
 DATASET = "import fsspec, pyarrow.dataset, pyarrow.fs"
 PATHS = f'["bed/p%d.parquet" % i for i in range({FILES})]'
@@ -33,7 +38,13 @@ OURS = 'fsspec.filesystem("forerun", target_protocol="s3")'
 ARROW = "pyarrow.fs.S3FileSystem(endpoint_override=ADDRESS, scheme='http', force_virtual_addressing=False)"
 SCAN = "pyarrow.dataset.dataset({paths}, filesystem={fs}).to_table({more})"
 DUCK = 'import duckdb, fsspec\nconnection = duckdb.connect()\nconnection.register_filesystem({fs})'
-QUERY = "connection.sql(\"select sum(a), max(c) from '{scheme}://bed/p*.parquet'\").fetchall()"
+QUERY = "connection.sql(\"select sum(a), max(c) from '{scheme}://bed/{files}p*.parquet'\").fetchall()"
+FOLDER = "pyarrow.dataset.dataset({path}, filesystem={fs}).to_table()"
+ARRAY = "zarr.open_array('{address}', mode='r')[{part}]"
+HDF5 = "import fsspec, h5py"
+SETS_OF = "with fsspec.open('{address}') as file, h5py.File(file) as sets: [sets[name][:] for name in sets]"
+STREAM = "datasets.load_dataset('parquet', data_files='{address}', split='train', streaming=True)"
+STREAMED = f"sum(len(part['a']) for part in {STREAM}.with_format('arrow').iter(100_000))"
 LINES = "sum(1 for _ in fsspec.open('{address}', 'rt').open())"
 THREADS = """
 import fsspec, threading
@@ -78,30 +89,42 @@ def scan(more):
     return found | {"local": (DATASET, SCAN.format(paths=PATHS.replace("bed/", ""), fs=None, more=more))}
 
 
+def duck(files):
+    """DuckDB over all tables of a folder."""
+    sides = {"s3fs": (PLAIN, "s3"), "forerun": (OURS, "forerun")}
+    found = {side: (DUCK.format(fs=fs), QUERY.format(scheme=scheme, files=files)) for side, (fs, scheme) in sides.items()}
+    local = QUERY.format(scheme="", files=files).replace("://bed/", "")
+    return found | {"local": (DUCK.format(fs=PLAIN), local)}
+
+
+def by_address(setup, call, name, **more):
+    """One call with the address of a file."""
+    places = {"s3fs": f"s3://bed/{name}", "forerun": f"forerun::s3://bed/{name}", "local": name}
+    return {side: (setup, call.format(address=address, **more)) for side, address in places.items()}
+
+
 CASES = {
     "pandas.read_parquet, all columns": parquet(None),
     "pandas.read_parquet, one column of three": parquet(["c"]),
     "pyarrow.dataset, 4 files": scan(""),
     "pyarrow.dataset, 4 files, one column": scan('columns=["c"]'),
-    "DuckDB, 4 files, two columns": {
-        "s3fs": (DUCK.format(fs=PLAIN), QUERY.format(scheme="s3")),
-        "forerun": (DUCK.format(fs=OURS), QUERY.format(scheme="forerun")),
-        "local": (DUCK.format(fs=PLAIN), QUERY.format(scheme="").replace("://bed/", "")),
+    "pyarrow.dataset, 64 files of a folder": {
+        "s3fs": (DATASET, FOLDER.format(path="'bed/many/'", fs=PLAIN)),
+        "pyarrow": (DATASET, FOLDER.format(path="'bed/many/'", fs=ARROW)),
+        "forerun": (DATASET, FOLDER.format(path="'bed/many/'", fs=OURS)),
+        "local": (DATASET, FOLDER.format(path="'many/'", fs=None)),
     },
-    "lines of 25 MB": {
-        "s3fs": ("import fsspec", LINES.format(address="s3://bed/lines.csv")),
-        "forerun": ("import fsspec", LINES.format(address="forerun::s3://bed/lines.csv")),
-        "local": ("import fsspec", LINES.format(address="lines.csv")),
-    },
-    "pandas.read_csv, 25 MB": {
-        "s3fs": (PANDAS, "pandas.read_csv('s3://bed/lines.csv')"),
-        "forerun": (PANDAS, "pandas.read_csv('forerun::s3://bed/lines.csv')"),
-        "local": (PANDAS, "pandas.read_csv('lines.csv')"),
-    },
-    "zarr, 200 chunks of 1 MB": {
-        "s3fs": ("import zarr", "zarr.open_array('s3://bed/array.zarr', mode='r')[:]"),
-        "forerun": ("import zarr", "zarr.open_array('forerun::s3://bed/array.zarr', mode='r')[:]"),
-        "local": ("import zarr", "zarr.open_array('array.zarr', mode='r')[:]"),
+    "DuckDB, 4 files, two columns": duck(""),
+    "DuckDB, 16 files, two columns": duck("some/"),
+    "lines of 25 MB": by_address("import fsspec", LINES, "lines.csv"),
+    "pandas.read_csv, 25 MB": by_address(PANDAS, "pandas.read_csv('{address}')", "lines.csv"),
+    "zarr, 1000 chunks of 1 MB": by_address("import zarr", ARRAY, "array.zarr", part=":"),
+    "zarr, a slice of 50 chunks": by_address("import zarr", ARRAY, "array.zarr", part="400:450"),
+    "HDF5, 100 data sets": by_address(HDF5, SETS_OF, "sets.h5"),
+    "datasets, streaming of 4 files": {
+        "s3fs": ("import datasets", STREAMED.format(address="s3://bed/p*.parquet")),
+        "forerun": ("import datasets", STREAMED.format(address="forerun://bed/p*.parquet::s3://")),
+        "local": ("import datasets", STREAMED.format(address="p*.parquet")),
     },
     "cat of 64 objects of 1 MB": {
         "s3fs": ("import fsspec", PLAIN + ".cat(['bed/many/%06d' % i for i in range(64)])"),
@@ -120,25 +143,37 @@ RANGES = "RANGES = (['bed/one/000000'] * 100, [i * 2_000_000 for i in range(100)
 
 
 def write_files(folder):
-    """The Parquet files, the lines and the array."""
+    """Tables, lines, the array and the data sets."""
     import numpy
     import pyarrow
     import pyarrow.parquet
     import zarr
 
     draws = numpy.random.default_rng(1)
-    path, shape = os.path.join(folder, "array.zarr"), (200, 1 << 17)
-    array = zarr.create_array(path, shape=shape, dtype="f8", chunks=(1, 1 << 17), compressors=None)
-    array[:] = draws.random(shape)
-    rows = 1_333_333
-    for number in range(FILES):
-        columns = {name: draws.random(rows) for name in "abc"}
-        path = os.path.join(folder, f"p{number}.parquet")
-        group = -(-rows // 10)
-        pyarrow.parquet.write_table(pyarrow.table(columns), path, row_group_size=group, use_dictionary=False, compression="none")
+    path = os.path.join(folder, "array.zarr")
+    array = zarr.create_array(path, shape=(CHUNKS, ROW), dtype="f8", chunks=(1, ROW), compressors=None)
+    for first in range(0, CHUNKS, 50):
+        array[first : first + 50] = draws.random((50, ROW))
+    for below, (files, rows, groups) in TABLES.items():
+        os.makedirs(os.path.join(folder, below), exist_ok=True)
+        for number in range(files):
+            columns = {name: draws.random(rows) for name in "abc"}
+            path = os.path.join(folder, below, f"p{number}.parquet")
+            made = pyarrow.table(columns)
+            pyarrow.parquet.write_table(made, path, row_group_size=-(-rows // groups), use_dictionary=False, compression="none")
+    if is_installed("h5py"):
+        import h5py
+
+        with h5py.File(os.path.join(folder, "sets.h5"), "w") as sets:
+            for number in range(SETS):
+                sets[f"set{number:03}"] = draws.random(31_250)
     with open(os.path.join(folder, "lines.csv"), "w") as file:
         file.write("a,b\n")
         file.writelines(f"{number},{number * 7919 % 99_991:012}\n" for number in range(1_250_000))
+
+
+def is_installed(name):
+    return importlib.util.find_spec(name) is not None
 
 
 class Store:
@@ -192,7 +227,7 @@ def main():
     parser.add_argument("--rate", default="400MB")
     options = parser.parse_args()
     parts = [part.strip() for part in options.cases.split(",")]
-    if missing := [name for name in ("s3fs", "pandas", "pyarrow", "duckdb", "zarr") if not importlib.util.find_spec(name)]:
+    if missing := [name for name in ("s3fs", "pandas", "pyarrow", "duckdb", "zarr") if not is_installed(name)]:
         raise SystemExit(f"not installed: {', '.join(missing)}")
     with tempfile.TemporaryDirectory() as folder:
         write_files(folder)
@@ -202,7 +237,10 @@ def main():
             print("| work | side | s | least to most | MB fetched | requests | speed, of s3fs | of the ceiling |")
             print("| --- | --- | --- | --- | --- | --- | --- | --- |")
             for case, sides in CASES.items():
-                if any(part in case for part in parts):
+                needs = {"HDF5": "h5py", "datasets": "datasets"}.get(case.partition(",")[0])
+                if needs and not is_installed(needs):
+                    print(f"| {case} | {needs} is not installed | | | | | | |")
+                elif any(part in case for part in parts):
                     is_of_files = not case.startswith(("cat", "cache_type"))
                     table(case, sides, stores[is_of_files], options.runs)
         finally:

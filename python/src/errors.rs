@@ -23,8 +23,13 @@ const EISDIR: i32 = 21;
 const EMFILE: i32 = 24;
 const EFBIG: i32 = 27;
 const EBUSY: i32 = 16;
+const ESTALE: i32 = 116;
 const ECONNREFUSED: i32 = 111;
 const EOPNOTSUPP: i32 = 95;
+
+/// What [`ESTALE`] means to a reader.
+const REPLACED: &str = ": it was replaced or removed after it was opened or listed; open it again to read what is \
+                        there now";
 
 /// A value that is not accepted.
 pub(crate) fn value(error: impl Display) -> PyErr {
@@ -49,7 +54,11 @@ fn spoken(error: &io::Error) -> (i32, String) {
     };
     let text = error.to_string();
     let bare = text.strip_suffix(&format!(" (os error {number})"));
-    (number, bare.unwrap_or(&text).to_owned())
+    let mut text = bare.unwrap_or(&text).to_owned();
+    if number == ESTALE {
+        text.push_str(REPLACED);
+    }
+    (number, text)
 }
 
 /// An object that cannot be opened, with the reason that its store gave.

@@ -27,7 +27,7 @@ use forerun_io::{Error, Reader};
 use pyo3::exceptions::{PyRuntimeError, PyRuntimeWarning, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBytes, PyString};
+use pyo3::types::{PyBytes, PyIterator, PyString};
 
 use crate::announced::{Announced, Kept, Key, Reason};
 use crate::engine::{Engine, Running};
@@ -80,14 +80,18 @@ fn handle_of<'py>(file: &Bound<'py, PyAny>) -> Option<Bound<'py, Handle>> {
     has(file).or_else(|| has(&file.getattr("buffer").ok()?))
 }
 
+/// Whether it is a path or an address, if it is one of a file.
+fn is_name(file: &Bound<'_, PyAny>) -> bool {
+    file.is_instance_of::<PyString>()
+        || file.is_instance_of::<PyBytes>()
+        || file.hasattr("__fspath__").unwrap_or_default()
+}
+
 /// The path from the root, or the address, and the version of one that was listed; none if it is no
 /// name.
 fn name_of(file: &Bound<'_, PyAny>) -> PyResult<Option<Name>> {
     static ABSOLUTE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    let is_name = file.is_instance_of::<PyString>()
-        || file.is_instance_of::<PyBytes>()
-        || file.hasattr("__fspath__")?;
-    if !is_name {
+    if !is_name(file) {
         return Ok(None);
     }
     let absolute = ABSOLUTE.import(file.py(), "forerun._file", "absolute")?;
@@ -101,6 +105,39 @@ fn name_of(file: &Bound<'_, PyAny>) -> PyResult<Option<Name>> {
     Ok(Some((path, version)))
 }
 
+type Three<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>);
+
+/// The accepted forms, for messages.
+const PLACE: &str = "must be (file, offset, length)";
+const ORDER: &str = "must be an iterable of (file, offset, length), as [(file, 0, None)]";
+
+/// The items of an order. A name and a file are iterables, too, of characters and of lines, and a place is one of its
+/// parts: each is refused as a whole.
+fn items_of<'py>(given: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyIterator>> {
+    let is_place = |three: Three<'py>| handle_of(&three.0).is_some() || is_name(&three.0);
+    let is_alone = handle_of(given).is_some() || is_name(given);
+    if is_alone || given.extract().is_ok_and(is_place) {
+        return Err(no_order("order", given, ORDER));
+    }
+    let refused = |_| no_order("order", given, ORDER);
+    given.try_iter().map_err(refused)
+}
+
+/// The refusal of a value, with its representation.
+fn no_order(name: &str, given: &Bound<'_, PyAny>, wanted: &str) -> PyErr {
+    let shown = given.repr().map(|text| text.to_string());
+    let shown = shown.unwrap_or_else(|_| given.get_type().to_string());
+    let end = shown.char_indices().nth(SHOWN_MAX);
+    let shown = match end {
+        Some((end, _)) => format!("{}..", &shown[..end]),
+        None => shown,
+    };
+    PyTypeError::new_err(format!("{name} of {shown}: {wanted}"))
+}
+
+/// Characters of a refused value that a message has: a line.
+const SHOWN_MAX: usize = 80;
+
 /// The order as it was given.
 struct Order {
     places: Vec<Place>,
@@ -112,18 +149,10 @@ impl Order {
         let py = given.py();
         let mut places = Vec::new();
         let mut numbers: HashMap<Name, usize> = HashMap::new();
-        let items = given.try_iter().map_err(|_| {
-            let kind = given.get_type();
-            PyTypeError::new_err(format!(
-                "order must be an iterable of (file, offset, length), not {kind}"
-            ))
-        })?;
-        for item in items {
+        for item in items_of(given)? {
             let item = item?;
-            type Three<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>);
-            let (file, offset, length): Three<'_> = item.extract().map_err(|_| {
-                PyTypeError::new_err(format!("hint of {item}: must be (file, offset, length)"))
-            })?;
+            let (file, offset, length): Three<'_> =
+                item.extract().map_err(|_| no_order("hint", &item, PLACE))?;
             let of = match (handle_of(&file), name_of(&file)?) {
                 (Some(handle), _) => {
                     let handle = handle.get();

@@ -29,7 +29,7 @@ pub(crate) fn dict<'py>(py: Python<'py>, ledger: Ledger) -> PyResult<Bound<'py, 
             in_flight, failed, cancelled, demanded, gaps, demand_failed, evicted, thrashed,
             refused_prefetches, memory_waits, requests, windows, hints, hints_read, hints_missed,
             hints_dropped, hints_open, files_ahead, files_ahead_used, files_ahead_wasted,
-            files_ahead_open, refused_inputs
+            files_ahead_open, files_ahead_unread, refused_inputs
         ],
         [stall.0 as "stall_ns", request_bytes.0 as "request_bytes",
          memory_peak.0 as "memory_peak_bytes"]

@@ -3,6 +3,7 @@
 import ast
 import doctest
 import importlib
+import itertools
 import re
 import subprocess
 import sys
@@ -104,6 +105,27 @@ class Loader:
             yield [self.dataset[index] for index in batch]
 
 
+class Pipeline:
+    """`tf.data.Dataset` of a generator, one sample after the other."""
+
+    def __init__(self, generator, args, output_signature):
+        self.samples, self.parts = generator(*args), len(output_signature)
+
+    from_generator = classmethod(lambda cls, *args, **kwargs: cls(*args, **kwargs))
+
+    def batch(self, size):
+        self.size = size
+        return self
+
+    def prefetch(self, _):
+        return self
+
+    def __iter__(self):
+        while batch := list(itertools.islice(self.samples, self.size)):
+            assert {len(sample) for sample in batch} == {self.parts}
+            yield tuple(zip(*batch))
+
+
 class Client:
     """A client of workers that are this process."""
 
@@ -119,7 +141,7 @@ def blocks(heading):
     return [block for block in found if ">>>" not in block]
 
 
-@pytest.mark.parametrize("heading", ["Training", "webdataset", "Workers and settings"])
+@pytest.mark.parametrize("heading", ["Training", "TensorFlow", "webdataset", "Workers and settings"])
 def test_programs_of_the_readme_run(tmp_path, monkeypatch, heading):
     for number in range(130):
         path = tmp_path / "images" / str(number % 2) / f"{number}.jpg"
@@ -143,6 +165,12 @@ def test_programs_of_the_readme_run(tmp_path, monkeypatch, heading):
         "ray": types.SimpleNamespace(init=lambda **options: None),
         "weights": [1] * 130,
         "WeightedRandomSampler": lambda weights, count: [0, 5, 5, 129],
+        "tensorflow": types.SimpleNamespace(
+            TensorSpec=lambda shape, kind: kind,
+            data=types.SimpleNamespace(Dataset=Pipeline),
+            string=bytes,
+            int64=int,
+        ),
         "paths": sorted(str(path) for path in tmp_path.rglob("*.jpg")),
     }
     found = blocks(heading)
@@ -152,7 +180,11 @@ def test_programs_of_the_readme_run(tmp_path, monkeypatch, heading):
         if loader := names.get("loader"):
             samples = [sample for batch in loader for sample in batch]
             assert len(samples) in (4, 130)
-    if heading == "Training":
+    if heading == "TensorFlow":
+        # The last batch of an epoch has what 64 leave of 130.
+        assert (len(names["contents"]), len(names["classes"])) == (2, 2)
+        assert names["hinted"].announcer().unexpected == 0
+    if heading in ("Training", "TensorFlow"):
         assert forerun.default_engine().ledger()["hints_read"] > 0
     elif heading == "webdataset":
         assert "s3" in modules["webdataset.gopen"].gopen_schemes

@@ -1,5 +1,6 @@
 """Engines: settings, hints, counters, and threads."""
 
+import pathlib
 import threading
 import time
 import tomllib
@@ -63,6 +64,9 @@ def test_announced_reads_are_known_and_fetched_before_they_are_asked_for(file, e
     assert ledger["misses"] == 0
 
 
+ORDER = r"must be an iterable of \(file, offset, length\), as \[\(file, 0, None\)\]"
+
+
 @pytest.mark.parametrize(
     ("order", "kind", "message"),
     [
@@ -70,8 +74,15 @@ def test_announced_reads_are_known_and_fetched_before_they_are_asked_for(file, e
         (lambda f: [(f, 0, -1)], ValueError, "length of -1: must lie from 0"),
         (lambda f: [(3, 0, 1)], TypeError, "must be one of forerun.open, a path or an address, not"),
         (lambda f: [(f, 0)], TypeError, r"must be \(file, offset, length\)"),
-        (lambda f: (f, 0, 1), TypeError, r"hint of <forerun.*: must be \(file, offset, length\)"),
-        (lambda f: 5, TypeError, r"order must be an iterable of \(file, offset, length\), not .*int"),
+        (lambda f: ["sample"], TypeError, r"hint of 'sample': must be \(file, offset, length\)"),
+        (lambda f: "sample", TypeError, f"order of 'sample': {ORDER}"),
+        (lambda f: b"sample", TypeError, f"order of b'sample': {ORDER}"),
+        (lambda f: pathlib.Path("sample"), TypeError, rf"order of .*Path\('sample'\): {ORDER}"),
+        (lambda f: f, TypeError, f"order of <forerun.*: {ORDER}"),
+        (lambda f: (f, 0, 1), TypeError, rf"order of \(<forerun.*: {ORDER}"),
+        (lambda f: ("sample", 0, None), TypeError, rf"order of \('sample', 0, None\): {ORDER}"),
+        (lambda f: "s" * 1000, TypeError, rf"order of 's+\.\.: {ORDER}"),
+        (lambda f: 5, TypeError, f"order of 5: {ORDER}"),
         (lambda f: [("hf://a/b", 0, 1)], ValueError, "address of 'hf://a/b': must begin with s3://"),
         (lambda f: [("", 0, 1)], FileNotFoundError, "No such file or directory: ''"),
     ],

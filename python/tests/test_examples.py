@@ -20,7 +20,7 @@ def test_training_reads_the_same_bytes_on_every_side():
         assert side in ended.stdout, ended.stdout
 
 
-def test_the_notebook_reads_the_same_bytes_before_and_after():
+def test_the_notebook_reads_the_same_bytes_before_and_after(tmp_path):
     nbformat = pytest.importorskip("nbformat", reason="nbclient is not installed; `make libraries` fetches it")
     nbclient = pytest.importorskip("nbclient", reason="nbclient is not installed; `make libraries` fetches it")
     pytest.importorskip("ipykernel", reason="ipykernel is not installed; `make libraries` fetches it")
@@ -28,10 +28,10 @@ def test_the_notebook_reads_the_same_bytes_before_and_after():
     shown = [cell for cell in notebook.cells if cell.cell_type == "code" and cell.outputs]
     # Sooner, with fewer samples and a shorter wait.
     for cell in notebook.cells:
-        cell.source = cell.source.replace("SAMPLES = 256", "SAMPLES = 64").replace("delay=0.01", "delay=0.001")
-    # Its cells compare the bytes.
+        cell.source = cell.source.replace("SAMPLES = 256", "SAMPLES = 64").replace("DELAY = 0.01", "DELAY = 0.001")
+    # Its cells compare the bytes. It needs no other file of the repository.
     nbclient.NotebookClient(
-        notebook, timeout=120, kernel_name="python3", resources={"metadata": {"path": EXAMPLES}}
+        notebook, timeout=120, kernel_name="python3", resources={"metadata": {"path": tmp_path}}
     ).execute()
     ways = [
         line[:34].rstrip()

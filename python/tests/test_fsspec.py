@@ -5,6 +5,7 @@ import gc
 import io
 import os
 import pickle
+import random
 import threading
 import weakref
 import zipfile
@@ -307,3 +308,30 @@ def test_a_file_system_with_coroutines_is_one_again_where_it_is_unpickled_or_rea
     for fs in copies:
         assert type(fs) is type(made) and fs.asynchronous
         assert asyncio.run(fs._cat_file("/asynchronous")) == b"content"
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "places", "length", "announces"),
+    [
+        ("sets.h5", 8 << 20, range(0, 8 << 20, 2 << 20), 512, True),
+        ("sets.nc", 8 << 20, [6 << 20, 0, 4 << 20], 4096, True),
+        # Not far enough, too few, reads of data, a file of another kind, and one of more than an eighth of the memory.
+        ("sets.h5", 8 << 20, range(0, 8 << 20, 1 << 20), 512, False),
+        ("sets.h5", 8 << 20, [0, 2 << 20, 4 << 20], 512, False),
+        ("sets.h5", 8 << 20, range(0, 8 << 20, 2 << 20), 64 << 10, False),
+        ("sets.bin", 8 << 20, range(0, 8 << 20, 2 << 20), 512, False),
+        ("sets.h5", (8 << 20) + 1, range(0, 8 << 20, 2 << 20), 512, False),
+    ],
+)
+def test_a_small_file_whose_tree_is_walked_is_fetched_whole(tmp_path, name, size, places, length, announces):
+    content = random.Random(5).randbytes(size)
+    (tmp_path / name).write_bytes(content)
+    engine = forerun.Engine("64MiB")
+    fs, buffer = forerun.fsspec.ForerunFileSystem("file", engine=engine), bytearray(length)
+    with fs.open(str(tmp_path / name)) as file:
+        for place in places:
+            file.seek(place)
+            assert file.readinto(buffer) == length and buffer == content[place : place + length]
+        assert (engine.ledger()["hints"] > 0) == announces
+        file.seek(0)
+        assert file.read() == content

@@ -3,6 +3,7 @@
 import errno
 import logging
 import os
+import pickle
 import threading
 from functools import partial
 from http.server import ThreadingHTTPServer
@@ -71,6 +72,29 @@ def test_a_small_object_and_a_footer_come_with_the_opening(s3, requests, reset):
     with fs.open(f"{folder}/table.parquet") as file:
         assert file.read() == table
     assert requests()[before + 1 :][0] == "HEAD"
+
+
+@pytest.mark.parametrize("memory", ["8MiB", "256MiB"])
+def test_several_objects_in_one_call_are_one_request_each(s3, requests, reset, memory):
+    target, folder = s3
+    contents = {f"{folder}/{number:02}": bytes([number]) * (SIZE + number) for number in range(20)}
+    contents[f"{folder}/empty"] = b""
+    for path, content in contents.items():
+        target.pipe_file(path, content)
+    fs = fsspec.filesystem("forerun", fs=target, engine=forerun.Engine(memory))
+    target.invalidate_cache()
+    before = len(requests())
+    assert fs.cat(list(contents)) == contents
+    # Of an empty object there is no range: it is asked for.
+    assert sorted(requests()[before:])[:20] == ["GET"] * 20 and len(requests()[before:]) <= 20 + 3
+    ends = {path: content[:-5] for path, content in contents.items()}
+    assert fs.cat(list(contents), end=-5) == ends
+    # One that is not there, and one that is longer than what comes with the opening.
+    target.pipe_file(f"{folder}/long", os.urandom(6 << 20))
+    target.invalidate_cache()
+    read = fs.cat_ranges([f"{folder}/absent", f"{folder}/long", f"{folder}/01"], [0, 5, None], None)
+    assert isinstance(read[0], FileNotFoundError)
+    assert read[1:] == [target.cat_file(f"{folder}/long", start=5), contents[f"{folder}/01"]]
 
 
 def test_the_first_lines_come_with_the_opening(s3, requests, reset):
@@ -189,6 +213,56 @@ def test_keys_endpoint_and_region_are_those_that_the_target_found(s3_options, mo
     assert not any("KEY" in name for name in known.variables)
 
 
+@pytest.fixture
+def keyless(s3, s3_options, monkeypatch, tmp_path):
+    """No keys anywhere; an object of a server, which takes requests that are not signed."""
+    for name in list(os.environ):
+        if name.startswith("AWS_"):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("AWS_REGION", "us-east-1")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", s3_options["endpoint_url"])
+    target, folder = s3
+    target.pipe_file(f"{folder}/lines.csv", b"a,b\n1,2\n")
+    for public in ("bucket", f"{folder}/lines.csv"):
+        target.chmod(public, "public-read")
+    target.clear_instance_cache()
+    yield f"{folder}/lines.csv"
+    target.chmod("bucket", "private")
+
+
+def test_without_keys_an_address_is_read_unsigned_as_by_forerun_open(keyless, reset):
+    exceptions = pytest.importorskip("botocore.exceptions")
+    content = b"a,b\n1,2\n"
+    with pytest.raises(exceptions.NoCredentialsError):
+        fsspec.filesystem("s3").cat_file(keyless)
+    with forerun.open(f"s3://{keyless}") as file:
+        assert file.read() == content
+    with fsspec.open(f"forerun::s3://{keyless}") as file:
+        assert file.read() == content
+    for fs in (fsspec.filesystem("forerun", target_protocol="s3"), fsspec.filesystem("forerun", target_protocol="s3", anon=True)):
+        assert fs.cat_file(keyless) == content and fs.ls(keyless, detail=False) == [keyless]
+        assert fs.fs.anon and fs.open(keyless)._handle.name == f"s3://{keyless}"
+        assert pickle.loads(pickle.dumps(fs)).cat_file(keyless) == content
+    # A file system that the program has made is left as it is.
+    with pytest.raises(exceptions.NoCredentialsError):
+        fsspec.filesystem("forerun", fs=fsspec.filesystem("s3")).info(keyless)
+
+
+def test_keys_that_are_there_sign_and_pandas_may_ask_for_none(keyless, s3_options, reset, monkeypatch):
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
+    fs = fsspec.filesystem("forerun", target_protocol="s3", target_options={"skip_instance_cache": True})
+    assert not fs.fs.anon
+    assert native.reached(fs.fs, keyless).variables["AWS_ACCESS_KEY_ID"] == "testing"
+    # As pandas does where a store has refused.
+    asked = fsspec.open(f"forerun::s3://{keyless}", anon=True)
+    assert asked.fs.fs.anon
+    with asked as file:
+        assert file.read(3) == b"a,b"
+
+
 class Stand:
     """Attributes of a file system that is not installed."""
 
@@ -244,6 +318,8 @@ def test_tokens_and_keys_of_gcsfs_and_adlfs_are_taken_over_or_left_to_them(tmp_p
         (Stand(**account, connection_string="AccountKey=k"), "account_name"),
         (Stand(account_key="k"), "account_name"),
         (Stand(**account, account_key="k", client_id="i"), "client_id"),
+        # With the credential that adlfs makes of a service principal.
+        (Stand(**account, client_id="i", credential=object()), "client_id"),
         (Stand(**account, credential=object()), "credential"),
         (Stand(**account, account_key="k", request_session=object()), "request_session"),
         (Stand(**account, account_key="k", location_mode="secondary"), "location_mode"),

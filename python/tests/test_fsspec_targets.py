@@ -162,6 +162,32 @@ def test_a_file_that_was_written_through_it_is_never_read_stale(name, request):
         fs.open(path)
 
 
+@pytest.mark.parametrize("name", ["local", "memory"])
+def test_ten_thousand_files_in_one_call_are_read_with_few_descriptors(name, request):
+    resource = pytest.importorskip("resource")
+    target, folder = request.getfixturevalue(name)
+    paths = [f"{folder}/{number:05}" for number in range(10_000)]
+    contents = {path: number.to_bytes(3, "big") * (number % 5) for number, path in enumerate(paths)}
+    for path, content in contents.items():
+        target.pipe_file(path, content)
+    missing = set(paths[::1111])
+    for path in missing:
+        target.rm_file(path)
+    fs = fsspec.filesystem("forerun", fs=target, engine=forerun.Engine("16MiB"))
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) + 300, hard))
+    try:
+        read = fs.cat(paths, on_error="return")
+        there = fs.cat(paths, on_error="omit")
+        with pytest.raises(FileNotFoundError):
+            fs.cat(paths)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert {path for path, content in read.items() if isinstance(content, FileNotFoundError)} == missing
+    assert there == {path: content for path, content in contents.items() if path not in missing}
+    assert {path: read[path] for path in there} == there and list(read) == paths
+
+
 @pytest.mark.parametrize("name", ["local", "memory", "s3"])
 def test_it_is_pickled_and_written_as_json_with_its_target(name, request, tmp_path):
     target, folder = _written_to(name, request.getfixturevalue(name), tmp_path)

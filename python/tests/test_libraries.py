@@ -33,6 +33,19 @@ def test_pandas_reads_csv_and_parquet(address, tmp_path):
     assert pandas.read_parquet(address("table.parquet")).equals(table)
 
 
+@pytest.mark.parametrize("ending", ["gz", "bz2", "xz"])
+def test_pandas_sees_the_compression_of_an_address_that_ends_with_the_target(tmp_path, ending):
+    pandas = pytest.importorskip("pandas")
+    table = pandas.DataFrame({"a": range(LENGTH)})
+    path = tmp_path / f"table.csv.{ending}"
+    table.to_csv(path, index=False)
+    before = forerun.default_engine().ledger()["reads"]
+    assert pandas.read_csv(f"forerun://{path}::file://").equals(table)
+    named = {"gz": "gzip"}.get(ending, ending)
+    assert pandas.read_csv(f"forerun::file://{path}", compression=named).equals(table)
+    assert forerun.default_engine().ledger()["reads"] > before
+
+
 def test_pyarrow_reads_columns_of_a_parquet_file(address, tmp_path):
     pyarrow = pytest.importorskip("pyarrow")
     parquet = pytest.importorskip("pyarrow.parquet")

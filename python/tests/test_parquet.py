@@ -114,15 +114,22 @@ def test_a_second_open_file_knows_the_footer_and_one_of_another_size_does_not(ta
     assert other.take() == []
 
 
-@pytest.mark.parametrize("damage", ["length", "bytes", "cut", "offsets"])
-def test_a_damaged_footer_announces_nothing_and_is_no_error(table, damage):
+DAMAGES = ["length", "bytes", "cut", "offsets"]
+
+
+def damaged(table, damage):
     length = int.from_bytes(table[-8:-4], "little")
-    content = {
+    return {
         "length": table[:-8] + (1 << 31).to_bytes(4, "little") + b"PAR1",
         "bytes": table[: -length - 8] + bytes(length) + table[-8:],
         "cut": b"PAR1",
         "offsets": table[:4] + table[-length - 8 :],
     }[damage]
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_footer_announces_nothing_and_is_no_error(table, damage):
+    content = damaged(table, damage)
     file = Recorder(content)
     scan = Scan(file, "path", Footers())
     scan.was_read(content, len(content))
@@ -159,3 +166,16 @@ def test_a_table_of_a_file_system_is_read_with_announcements(table, tmp_path):
         read = parquet.read_table(file, columns=["b"], pre_buffer=False)
     assert read["b"].to_pylist() == [str(row) for row in range(GROUPS * 100)]
     assert engine.ledger()["hints"] > 0
+
+
+@pytest.mark.parametrize("columns", [None, ["b"]])
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_table_is_the_error_that_it_is_without(table, damage, columns, tmp_path):
+    path = tmp_path / "table.parquet"
+    path.write_bytes(damaged(table, damage))
+    fs, raised = forerun.fsspec.ForerunFileSystem("file", engine=forerun.Engine()), []
+    for opened in (open(path, "rb"), fs.open(str(path))):
+        with opened as file, pytest.raises((OSError, ValueError)) as error:
+            parquet.read_table(file, columns=columns)
+        raised.append((error.type, str(error.value)))
+    assert raised[0] == raised[1]

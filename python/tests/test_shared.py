@@ -109,6 +109,18 @@ def test_a_runtime_folder_of_others_is_refused(runtime):
         member()
 
 
+@pytest.mark.parametrize("variable", ["FORERUN_RUNTIME_DIR", "XDG_RUNTIME_DIR"])
+def test_a_runtime_folder_that_cannot_be_made_is_named_with_the_variable(monkeypatch, tmp_path, variable):
+    monkeypatch.delenv("FORERUN_RUNTIME_DIR", raising=False)
+    monkeypatch.setattr(os, "geteuid", lambda: 4321)
+    missing = tmp_path / "missing" / "runtime"
+    monkeypatch.setenv(variable, str(missing))
+    named = missing if variable == "FORERUN_RUNTIME_DIR" else missing / "forerun"
+    with pytest.raises(FileNotFoundError, match="MEMORY_SHARED needs this folder, or that of FORERUN_RUNTIME_DIR") as raised:
+        member()
+    assert raised.value.filename == str(named)
+
+
 # Prints the limit of its engine for each line, after a look; the line "fork" has a child do so from then on.
 PROGRAM = """
 import os, sys, forerun

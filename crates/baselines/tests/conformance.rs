@@ -59,7 +59,7 @@ fn run<B>(family: &str, list: &'static [Method<B>], suite: Suite<B>) {
         for values in corners(&method.spec) {
             for seed in SEEDS {
                 println!("{family} {name}{values:?}, seed {seed}");
-                let result = suite(&|| (method.build)(&values), seed, &but);
+                let result = suite(&|| method.of(&values), seed, &but);
                 assert_eq!(result, Ok(()), "{family} {name}{values:?}");
             }
         }
@@ -110,7 +110,7 @@ fn a_detect_method_breaks_each_rule_that_it_is_excused_from() {
         let but = deviations(method.spec.name);
         for excused in &but {
             let others: Vec<Rule> = but.iter().filter(|r| *r != excused).copied().collect();
-            let make = || (method.build)(&corners(&method.spec)[0]);
+            let make = || method.of(&corners(&method.spec)[0]);
             let mut found = SEEDS.map(|seed| conformance::detect(&make, seed, &others));
             let found = found.find_map(Result::err).map(|broken| broken.rule);
             assert_eq!(found, Some(*excused), "{}", method.spec.name);

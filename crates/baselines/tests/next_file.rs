@@ -41,7 +41,7 @@ struct Misleads {
 impl Misleads {
     fn boxed(lie: Prediction) -> Box<dyn NextFile> {
         Box::new(Self {
-            inner: (LIST[0].build)(&[2, 256, 4096, 1000]),
+            inner: LIST[0].of(&[2, 256, 4096, 1000]),
             lie,
             questions: AtomicU64::new(0),
         })

@@ -1,7 +1,7 @@
 //! `small`: times of programs over many small files, by one command.
 //!
 //! Called by `main`. For each number of files it makes the bed, measures, and undoes the bed, also
-//! after a failure. All candidates run in turns, so that a slow minute of the machine falls on all
+//! after a failure. Files of 1 MiB and more are read in [parts](part). All candidates run in turns, so that a slow minute of the machine falls on all
 //! of them, and each run begins with another:
 //!
 //! ```text
@@ -18,6 +18,7 @@
 //!
 //! It judges nothing; the limits stand where they are asked for.
 
+mod part;
 mod print;
 mod program;
 
@@ -177,6 +178,7 @@ impl Bench<'_> {
             sides.extend([Side::Forerun, Side::Unchanging]);
         }
         let programs: &[Program] = match self.bed.disks.is_local() {
+            _ if self.bed.files.file_bytes >= part::FROM_BYTES => Program::PARTS,
             true => &[Program::Tar, Program::Grep, Program::Find, Program::Random],
             false => &[Program::Tar, Program::Random],
         };

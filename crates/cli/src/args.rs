@@ -194,6 +194,14 @@ pub struct List {
     pub format: ListFormat,
 }
 
+/// `forerun version`.
+#[derive(Debug, Group)]
+pub struct Version {
+    /// Also what this binary was built with, and without
+    #[arg(long, short)]
+    pub verbose: bool,
+}
+
 /// Parts of the list.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 #[allow(missing_docs)]

@@ -29,3 +29,4 @@ pub mod trace;
 pub mod trial;
 #[cfg(feature = "mount")]
 pub mod umount;
+pub mod version;

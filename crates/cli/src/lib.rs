@@ -92,5 +92,6 @@ pub fn run_in(args: &Args, environment: &Environment, out: &mut dyn Write) -> Re
         #[cfg(feature = "install")]
         Command::Man(man) => commands::man::run(man, out),
         Command::List(list) => commands::list::run(list, out),
+        Command::Version(version) => commands::version::run(version, out),
     }
 }

@@ -40,6 +40,8 @@ pub struct Sources {
     client: std::sync::OnceLock<forerun_store::Client>,
     #[cfg(feature = "object-store")]
     limits: forerun_store::Limits,
+    #[cfg(feature = "object-store")]
+    is_anonymous: bool,
     /// Objects of listings, by their addresses: they are opened without a question.
     #[cfg(feature = "object-store")]
     listed: std::sync::Mutex<HashMap<String, Stat>>,
@@ -58,6 +60,29 @@ impl Sources {
             limits: forerun_store::Limits::within(memory),
             ..Self::default()
         }
+    }
+
+    /// The same, with requests that are not signed if so.
+    #[must_use]
+    #[cfg_attr(
+        not(feature = "object-store"),
+        expect(unused_variables, unused_mut, reason = "there are no stores")
+    )]
+    pub fn anonymous(mut self, is_anonymous: bool) -> Self {
+        #[cfg(feature = "object-store")]
+        {
+            self.is_anonymous = is_anonymous;
+        }
+        self
+    }
+
+    /// How a bucket of S3 is reached.
+    ///
+    /// # Errors
+    /// It is no address of S3, or its credentials are there in part.
+    #[cfg(feature = "object-store")]
+    pub fn endpoint(&self, url: &str) -> Result<forerun_store::Endpoint, Failure> {
+        self.client()?.endpoint(url).map_err(refused)
     }
 
     /// A file or an object, as a reader.
@@ -159,7 +184,10 @@ impl Sources {
         if let Some(client) = self.client.get() {
             return Ok(client);
         }
-        let client = forerun_store::Client::new(self.limits);
+        let client = match self.is_anonymous {
+            true => forerun_store::Client::anonymous(self.limits),
+            false => forerun_store::Client::new(self.limits),
+        };
         let client = client.map_err(refused)?;
         Ok(self.client.get_or_init(|| client))
     }
@@ -177,7 +205,8 @@ impl Sources {
 
 #[cfg(not(feature = "object-store"))]
 fn without_stores(url: &str) -> Failure {
-    let why = "is an address, and this forerun was built without the feature `object-store`";
+    let why = "is an address, and this forerun was built without object stores: `make install`, the packages and \
+               `cargo install --path crates/cli` have them";
     Failure::Usage(format!("{url}: {why}"))
 }
 

@@ -1,75 +1,69 @@
 //! A trial: the user's own files, read cold through the kernel and through forerun in turns.
 //!
 //! Called by `forerun try`. The question is not how fast a disk is but whether forerun helps
-//! *here*, so both candidates read the same bytes with the same readers, and the answer is their
+//! *here*, so all candidates read the same bytes with the same readers, and the answer is their
 //! ratio:
 //!
 //! ```text
-//! one reader    kernel forerun | forerun kernel | kernel forerun | ..   median of the ratios
+//! one reader    kernel forerun | forerun kernel | kernel forerun | ..   ratio of the medians
 //! 16 readers    kernel forerun | forerun kernel | ..
+//! of a store    ranges rclone forerun | forerun rclone ranges | ..
 //! ```
 //!
-//! Each pair begins at another place of the files, so a cache in the device serves neither from the
-//! pair before; the order changes, so the contents of such a cache favour each as often. A run ends
-//! after its share of the time, which bounds the whole.
-//!
-//! | module | purpose |
-//! | --- | --- |
-//! | [`files`] | the files, and the parts of each reader |
-//! | [`cold`] | out of the page cache, and whether they are |
-//! | [`side`] | the kernel's path to a file, a mount's, or the engine's |
-//! | [`readers`] | threads that read until the time is over |
-//! | [`verdict`] | from rates to words |
+//! Each turn begins at another place of the files, so a cache in the device serves none from the
+//! turn before; the order changes, so the contents of such a cache favour each as often. A run ends
+//! after its share of the time, which bounds the whole. [`files`] has the files and the parts of each
+//! reader, [`store`] objects in their place; [`side`] and [`peers`] are ways to them, [`readers`] threads that read until
+//! the time is over, [`cold`] and [`busy`] look at what would be measured instead, and [`verdict`] says the rates in words.
 
+pub mod busy;
 pub mod cold;
 pub mod files;
+pub mod peers;
 pub mod readers;
 pub mod side;
+#[cfg(feature = "object-store")]
+pub mod store;
 pub mod verdict;
 
 use std::time::Duration;
 
 use self::files::{Chosen, Part};
 use self::side::Side;
-use self::verdict::Pair;
 use crate::failure::Failure;
 
-/// Pairs of runs a workload: an even number, so that each candidate goes first as often. The median
+/// Turns of a workload: an even number, so that each candidate goes first as often. The median
 /// of four leaves out the best and the worst.
-pub const PAIRS: u32 = 4;
+pub const TURNS: u32 = 4;
 
-/// Runs one workload with a number of readers, each run for a limited time.
+/// What is done before a run that reads these parts.
+pub type Prepare<'a> = &'a dyn Fn(&[Vec<Part>]) -> Result<(), Failure>;
+
+/// Runs one workload with a number of readers, each run for a limited time: the rates of each candidate.
 ///
 /// # Errors
 /// A file that cannot be read.
-pub fn pairs(
+pub fn turns(
     chosen: &Chosen,
     readers: u32,
     each: Duration,
-    kernel: &dyn Side,
-    forerun: &dyn Side,
+    sides: &[&dyn Side],
+    prepare: Prepare<'_>,
     step: &dyn Fn(),
-) -> Result<Vec<Pair>, Failure> {
-    let run = |side: &dyn Side, parts: &[Vec<Part>]| {
-        cold::drop_pages(chosen, parts)?;
-        let rate = side.begin()?.rate(parts, each);
-        step();
-        rate
-    };
-    let mut pairs = Vec::new();
-    for round in 0..PAIRS {
-        let parts = chosen.divide(readers, round, PAIRS);
-        let pair = if round.is_multiple_of(2) {
-            let kernel = run(kernel, &parts)?;
-            (kernel, run(forerun, &parts)?)
-        } else {
-            let forerun = run(forerun, &parts)?;
-            (run(kernel, &parts)?, forerun)
-        };
-        pairs.push(Pair {
-            kernel: pair.0,
-            forerun: pair.1,
-        });
+) -> Result<Vec<Vec<f64>>, Failure> {
+    let mut rates = vec![Vec::new(); sides.len()];
+    for round in 0..TURNS {
+        let parts = chosen.divide(readers, round, TURNS);
+        let mut order: Vec<usize> = (0..sides.len()).collect();
+        if !round.is_multiple_of(2) {
+            order.reverse();
+        }
+        for at in order {
+            prepare(&parts)?;
+            let rate = sides[at].begin()?.rate(&parts, each);
+            step();
+            rates[at].push(rate?);
+        }
     }
-    Ok(pairs)
+    Ok(rates)
 }

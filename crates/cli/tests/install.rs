@@ -4,6 +4,10 @@
 //!
 //! The binary is the one that the tests run; that it builds statically is seen by `make package`.
 
+#[path = "../../store/tests/signed/mod.rs"]
+#[expect(dead_code, reason = "services that give keys are the clients'")]
+mod signed;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -23,6 +27,19 @@ fn run(script: &str, arguments: &[&Path], variables: &[(&str, &Path)]) -> Output
         .envs(variables.iter().copied())
         .output()
         .unwrap()
+}
+
+/// The same where a server that checks signatures has the object `s3://b/k`.
+fn run_beside_store(script: &str, arguments: &[&Path]) -> Output {
+    let store = signed::Server::start();
+    store.take("AKIDTRIED", "secret/of+it", None);
+    let url = store.url("");
+    let variables = [
+        ("TRY_STORE", Path::new(&url)),
+        ("AWS_ACCESS_KEY_ID", Path::new("AKIDTRIED")),
+        ("AWS_SECRET_ACCESS_KEY", Path::new("secret/of+it")),
+    ];
+    run(script, arguments, &variables)
 }
 
 fn said(output: &Output) -> String {
@@ -98,17 +115,26 @@ fn files_below(folder: &Path, into: &mut Vec<PathBuf>) {
 #[test]
 fn an_installation_mounts_by_hand_by_fstab_and_with_the_rights_of_its_units() {
     let binary = cargo_bin!("forerun");
-    tried(&run("try.sh", &[binary], &[]));
+    let output = run_beside_store("try.sh", &[binary]);
+    if tried(&output) {
+        let said = said(&output);
+        assert!(
+            said.contains("a signed store by hand, unit and fstab"),
+            "{said}"
+        );
+    }
 }
 
 #[test]
 fn the_packages_are_small_and_each_works_where_it_is_installed() {
     let folder = tempfile::tempdir().unwrap();
     let binary = cargo_bin!("forerun");
-    let made = run("package.sh", &[folder.path(), binary], &[]);
+    let made = run_beside_store("package.sh", &[folder.path(), binary]);
     if !tried(&made) {
         return;
     }
+    let stores = said(&made).matches("a signed store by hand").count();
+    assert!(stores >= 1, "{}", said(&made));
     let names = fs::read_dir(folder.path()).unwrap();
     let names: Vec<_> = names
         .map(|n| n.unwrap().file_name().into_string().unwrap())
@@ -142,4 +168,74 @@ fn systemd_finds_the_units_exposed_as_little_as_a_mount_allows() {
         Ok(output) => assert!(output.status.success(), "{}", said(&output)),
         Err(_) => println!("not tried: needs systemd-analyze"),
     }
+}
+
+/// A user without rights, and arguments that name no place, are told so before the first file is written.
+#[test]
+fn an_installation_that_cannot_be_made_is_refused_before_it_begins() {
+    let folder = tempfile::tempdir().unwrap();
+    let binary = cargo_bin!("forerun");
+    let absent = folder.path().join("absent");
+    let refused = run("install.sh", &[&absent], &[("DESTDIR", folder.path())]);
+    let words = said(&refused);
+    assert_eq!(refused.status.code(), Some(2), "{words}");
+    assert!(words.contains("make build"), "{words}");
+    for prefix in ["usr", "./usr", "~user/x"] {
+        let variables = [("PREFIX", Path::new(prefix))];
+        let refused = run("install.sh", &[binary], &variables);
+        let words = said(&refused);
+        assert_eq!(refused.status.code(), Some(2), "{words}");
+        assert!(words.contains(&format!("PREFIX={prefix}")), "{words}");
+    }
+    // A binary that a user built without object stores.
+    let small = folder.path().join("small");
+    fs::write(
+        &small,
+        "#!/bin/sh\necho 'forerun 0.1.0'\necho 'left out   object-store'\n",
+    )
+    .unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    fs::set_permissions(&small, mode).unwrap();
+    let refused = run("install.sh", &[&small], &[("DESTDIR", folder.path())]);
+    let words = said(&refused);
+    assert_eq!(refused.status.code(), Some(2), "{words}");
+    assert!(words.contains("without object-store"), "{words}");
+    let mut left = Vec::new();
+    files_below(folder.path(), &mut left);
+    assert_eq!(left, [small]);
+}
+
+#[test]
+fn a_user_installs_below_the_home() {
+    let home = tempfile::tempdir().unwrap();
+    let binary = cargo_bin!("forerun");
+    let none = home.path().join("none");
+    fs::write(&none, "").unwrap();
+    // In the file that is in its place no helper of mount(8) can be made, as in /sbin of another user.
+    let sbin = none.join("sbin");
+    let variables = [
+        ("HOME", home.path()),
+        ("PREFIX", Path::new("~/.local")),
+        ("SBINDIR", &sbin),
+    ];
+    let installed = run("install.sh", &[binary], &variables);
+    let words = said(&installed);
+    assert!(installed.status.success(), "{words}");
+    assert!(words.contains("NOT INSTALLED"), "{words}");
+    let there = home.path().join(".local/bin/forerun");
+    let version = Command::new(&there)
+        .args(["version", "-v"])
+        .output()
+        .unwrap();
+    let words = said(&version);
+    assert!(
+        version.status.success() && words.contains("left out   none"),
+        "{words}"
+    );
+    let removed = run("install.sh", &["--uninstall".as_ref()], &variables);
+    assert!(
+        removed.status.success() && !there.exists(),
+        "{}",
+        said(&removed)
+    );
 }

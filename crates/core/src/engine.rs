@@ -243,12 +243,7 @@ impl Engine {
     /// [`Engine::is_undecided`] one gets an [`Input::Decide`].
     pub fn handle(&mut self, now: Nanos, input: Input) {
         self.now = now;
-        let begun = match &input {
-            Input::Read { reader, .. } | Input::Touch { reader, .. } | Input::Close { reader } => {
-                Some(*reader)
-            }
-            _ => None,
-        };
+        let begun = self.note_begun(&input);
         let accepted = match input {
             Input::Device { device, profile } => {
                 self.queues.told(device, &profile);
@@ -318,6 +313,33 @@ impl Engine {
         self.pay_bookkeeping();
         self.feed_starved();
         debug_assert!(self.work.is_empty(), "work is left between two inputs");
+    }
+
+    /// The reader that reads, or closes; the blocks that it reads are noted.
+    fn note_begun(&mut self, input: &Input) -> Option<ReaderId> {
+        match *input {
+            Input::Read {
+                reader,
+                access,
+                wants,
+                ..
+            } => {
+                if wants != Wants::Idle {
+                    self.note_read(reader, access.block, access.count);
+                }
+                Some(reader)
+            }
+            Input::Touch {
+                reader,
+                first,
+                count,
+            } => {
+                self.note_read(reader, first, count);
+                Some(reader)
+            }
+            Input::Close { reader } => Some(reader),
+            _ => None,
+        }
     }
 
     /// Takes up the work that stages left, and the work that comes of it.

@@ -17,19 +17,22 @@
 //! go to the batch and back.
 //!
 //! Control law of waste: at every moment, whatever is opened in whatever order,
-//! `asked + wasted <= 16 + used + opens / 16` ([`FREE`], [`OPENS`]). So files opened for nothing
-//! are at most 16, as many as were used, and one for each 16 files that programs opened themselves.
+//! `asked + wasted <= 16 + used + opens / 16` ([`FREE`], [`OPENS`]). So files opened for nothing are at
+//! most 16, as many as were used, and one for each 16 that programs opened. A file of which blocks were
+//! fetched is used once one of them is read; which are fetched follows the [habit](habit) of the folder.
 //!
 //! A program that passes over more than [`PASSED`] files is not expected back: these are closed.
 
 mod asked;
 mod fill;
+pub(crate) mod habit;
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
+use self::habit::{Habits, Parts, Run};
 use crate::folder::Folders;
 use crate::next_file::{Entry, Limits, NextFile, Opened, Place, RunId, Step};
 use crate::protocol::Output;
@@ -53,8 +56,8 @@ const IDLE: u64 = 256;
 const FOLDERS_MAX: usize = 1024;
 /// Files that are not entered or passed over: a method's largest window, twice.
 const ASKED_MAX: usize = 8192;
-/// Memory charged for one: in three maps and a queue.
-const ASKED_BYTES: u64 = 192;
+/// Memory charged for one: in three maps and a queue, with the parts that are fetched.
+const ASKED_BYTES: u64 = 256;
 
 /// A file that the driver was asked to open.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -70,9 +73,20 @@ enum State {
 #[derive(Clone, Copy, Debug)]
 struct Asked {
     run: RunId,
-    /// Blocks that are fetched of it.
+    /// Most blocks that are fetched of it.
     blocks: u64,
     state: State,
+    /// Those that are, once it is open.
+    parts: Parts,
+}
+
+/// A file ahead that a program came for.
+#[derive(Clone, Copy, Debug)]
+struct CameFor {
+    /// Fetched of it.
+    parts: Parts,
+    /// A block of them was read, or there are none.
+    is_used: bool,
 }
 
 #[derive(Debug)]
@@ -116,8 +130,12 @@ pub(crate) struct Budget {
 /// Reaction to an answer of the driver.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Answered {
-    /// So many blocks are fetched.
-    Fetch(u64),
+    /// These blocks are fetched.
+    Fetch {
+        parts: Parts,
+        /// The program is expected to read on behind the first part.
+        reads_on: bool,
+    },
     Nothing,
 }
 
@@ -130,6 +148,11 @@ pub(crate) struct FilesAhead {
     runs: Vec<FollowedRun>,
     asked: BTreeMap<Place, Asked>,
     readers: BTreeMap<ReaderId, Place>,
+    /// Files ahead that programs came for, as long as they are open.
+    came_for: BTreeMap<ReaderId, CameFor>,
+    /// How many of them are not used yet.
+    unread: u64,
+    habits: Habits,
     /// Blocks of files pending or ahead.
     blocks: u64,
     counts: Counts,
@@ -153,6 +176,9 @@ impl FilesAhead {
             runs: Vec::new(),
             asked: BTreeMap::new(),
             readers: BTreeMap::new(),
+            came_for: BTreeMap::new(),
+            unread: 0,
+            habits: Habits::default(),
             blocks: 0,
             counts: Counts::default(),
             later: Vec::new(),
@@ -180,7 +206,7 @@ impl FilesAhead {
 
     /// By how much its bookkeeping has grown since it was asked last.
     pub(crate) fn growth(&mut self) -> i64 {
-        let asked = ASKED_BYTES * self.asked.len() as u64;
+        let asked = ASKED_BYTES * (self.asked.len() + self.came_for.len()) as u64;
         let bytes = self.folders.bytes() + self.method.bytes() + asked;
         let before = core::mem::replace(&mut self.charged, bytes);
         bytes as i64 - before as i64
@@ -227,23 +253,30 @@ impl FilesAhead {
         }
     }
 
-    /// A program opened a file with this reader. `None` if that cannot be; else whether the reader
-    /// was opened ahead for it.
+    /// Files that were asked for, and are not used or wasted yet.
+    fn outstanding(&self) -> u64 {
+        self.asked.len() as u64 + self.unread
+    }
+
+    /// A program opened a file of so many blocks with this reader. `None` if that cannot be; else
+    /// whether the reader was opened ahead for it.
     pub(crate) fn enter(
         &mut self,
         place: Place,
-        reader: ReaderId,
+        (reader, blocks): (ReaderId, u64),
         opener: u64,
         budget: &Budget,
         out: &mut VecDeque<Output>,
     ) -> Option<bool> {
-        if self.readers.get(&reader).is_some_and(|at| *at != place) {
+        let is_others = self.readers.get(&reader).is_some_and(|at| *at != place);
+        if is_others || self.came_for.contains_key(&reader) {
             return None;
         }
         let Some(pass) = self.folders.open(place) else {
             return Some(false);
         };
         self.counts.opens += 1;
+        self.habits.opened(place.folder, reader, opener, blocks);
         let own = self.asked.get(&place).map(|asked| asked.state);
         let is_used = own == Some(State::Ahead(reader));
         let hit = self.hit(place, is_used, out);
@@ -279,6 +312,20 @@ impl FilesAhead {
         Some(is_used)
     }
 
+    /// Blocks were read: of a file that was opened ahead, perhaps some that were fetched.
+    pub(crate) fn read(&mut self, reader: ReaderId, read: Run) {
+        self.habits.read(reader, read);
+        if let Some(file) = self.came_for.get_mut(&reader)
+            && !file.is_used
+            && file.parts.iter().any(|part| part.meets(read))
+        {
+            file.is_used = true;
+            self.unread -= 1;
+            self.counts.open -= 1;
+            self.counts.used += 1;
+        }
+    }
+
     /// A reader read, or closed: the run that waited for that is filled up.
     pub(crate) fn begun(&mut self, reader: ReaderId, budget: &Budget, out: &mut VecDeque<Output>) {
         if let Some(at) = self.later.iter().position(|(own, _)| *own == reader) {
@@ -293,9 +340,16 @@ impl FilesAhead {
         if asked.state == State::CalledOff {
             return None;
         }
-        if is_used {
+        if let State::Ahead(reader) = asked.state
+            && is_used
+        {
             self.take(place);
-            self.counts.used += 1;
+            let parts = asked.parts;
+            let is_used = parts.iter().all(|part| part.count == 0);
+            self.came_for.insert(reader, CameFor { parts, is_used });
+            self.unread += u64::from(!is_used);
+            self.counts.open += u64::from(!is_used);
+            self.counts.used += u64::from(is_used);
         } else {
             // It came too late, or the driver gave the program another one.
             self.give_up(place, out);

@@ -75,12 +75,14 @@ pub struct Ledger {
     pub hints_open: u64,
     /// Files opened ahead of the program that was expected to open them.
     pub files_ahead: u64,
-    /// Of these, the ones that a program came for.
+    /// Of these, the ones of which a program read blocks that were fetched; or that it opened, if none were.
     pub files_ahead_used: u64,
     /// The ones that were closed without that, or came too late.
     pub files_ahead_wasted: u64,
-    /// The ones that wait for their program.
+    /// The ones that wait for their program, or for its first read.
     pub files_ahead_open: u64,
+    /// Blocks fetched of files opened ahead that were unread when those were closed.
+    pub files_ahead_unread: u64,
     /// Inputs that made no sense and changed nothing.
     pub refused_inputs: u64,
     /// Time readers waited for blocks, added up over readers.

@@ -54,8 +54,45 @@ pub struct Spec {
 pub struct Method<B> {
     /// Its description.
     pub spec: Spec,
-    /// Builds it; the values are in the order of `spec.params` and inside their ranges.
-    pub build: fn(&[u64]) -> B,
+    /// Builds it.
+    pub build: fn(&Values<'_>) -> B,
+}
+
+impl<B> Method<B> {
+    /// The method with these values of its parameters, in their order and inside their ranges; those left out are the
+    /// defaults.
+    #[must_use]
+    pub fn of(&self, values: &[u64]) -> B {
+        (self.build)(&Values::new(self.spec.params, values))
+    }
+}
+
+/// Values of a method's parameters, by their names.
+#[derive(Clone, Copy, Debug)]
+pub struct Values<'a> {
+    params: &'static [Param],
+    values: &'a [u64],
+}
+
+impl<'a> Values<'a> {
+    /// Values in the order of the parameters; those left out are the defaults.
+    #[must_use]
+    pub fn new(params: &'static [Param], values: &'a [u64]) -> Self {
+        Self { params, values }
+    }
+
+    /// The value of this parameter. A name that the method's [`Spec`] lacks is a mistake in the method: an assertion
+    /// of debug builds, and 0 in others.
+    #[must_use]
+    pub fn get(&self, name: &str) -> u64 {
+        let at = self.params.iter().position(|param| param.name == name);
+        debug_assert!(at.is_some(), "no parameter {name:?}");
+        let value = |at: usize| {
+            let given = self.values.get(at).copied();
+            given.unwrap_or(self.params[at].default)
+        };
+        at.map(value).unwrap_or_default()
+    }
 }
 
 impl<B> Clone for Method<B> {
@@ -227,12 +264,6 @@ impl<B> Choice<B> {
         &self.method.spec
     }
 
-    /// One value a parameter, in the order of the spec, inside the ranges.
-    #[must_use]
-    pub fn values(&self) -> &[u64] {
-        &self.values
-    }
-
     /// The value of a parameter, if the method has it.
     #[must_use]
     pub fn value(&self, param: &str) -> Option<u64> {
@@ -312,7 +343,7 @@ impl<B> Choice<B> {
     /// Builds the method.
     #[must_use]
     pub fn build(&self) -> B {
-        (self.method.build)(&self.values)
+        self.method.of(&self.values)
     }
 }
 

@@ -43,13 +43,15 @@ use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use forerun_io::{Driver, OpensAhead};
+use forerun_io::Driver;
 use rustix::fs::{FileType, Mode, OFlags, SeekFrom, StatVfs};
 use rustix::io::Errno;
 
 use super::engine::EngineOfMount;
 use super::open_file::OpenFile;
 use super::slots::Slots;
+use ahead::AheadFile;
+use attributes::Key;
 use attributes::{Attributes, Version};
 use covered::Covered;
 use ends::Zeros;
@@ -107,9 +109,10 @@ pub struct SourceFs {
     nodes: Nodes,
     own: OnceLock<(u32, u32)>,
     retries: Retries,
-    walk: Walk,
+    walk: Walk<Key, AheadFile>,
     passthrough: Passthrough,
     standing: Standing,
+    lists: xattrs::Lists,
     covered: Option<Covered>,
     files: Slots<OpenFile>,
     folders: Slots<Listing>,
@@ -139,6 +142,7 @@ impl SourceFs {
             walk: Walk::new(names_max),
             passthrough: Passthrough::new(PassthroughMode::Never),
             standing: Standing::default(),
+            lists: xattrs::Lists::default(),
             nodes: Nodes::new(Arc::new(root), &attributes, on),
             covered,
             files: Slots::default(),
@@ -402,13 +406,6 @@ impl SourceFs {
         let ahead = !self.walk.take_all().is_empty();
         let standing = self.close_standing();
         self.nodes.let_folders_go() || ahead || standing
-    }
-
-    /// Has files opened ahead by this host.
-    pub fn open_ahead_with(&self, host: Arc<dyn OpensAhead>) {
-        if let Some(driver) = self.engine.driver() {
-            driver.open_ahead_with(host);
-        }
     }
 
     /// The engine behind the file system.

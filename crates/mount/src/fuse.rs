@@ -13,7 +13,7 @@
 
 mod calls;
 pub mod forget;
-mod host;
+pub(crate) mod host;
 mod leases;
 pub mod reads;
 pub mod room;
@@ -394,7 +394,8 @@ impl Filesystem for Adapter {
     fn getxattr(&self, _: &Request, node: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
         let name = name.to_owned();
         self.call(node, move |served| {
-            let value = served.with_descriptors(|fs| fs.xattr(Node(node.0), &name));
+            let value = served
+                .with_descriptors(|fs| fs.xattr(Node(node.0), &name, served.trust.attributes));
             answer_xattr(value, size, reply);
         });
     }

@@ -18,6 +18,7 @@
 //! the mounting user and can be read by all that the mount lets in; there are no other rights.
 
 mod adapter;
+mod ahead;
 mod folder;
 mod nodes;
 
@@ -34,12 +35,14 @@ use forerun_io::{Driver, Error as DriverError, Reader};
 use fuser::BackgroundSession;
 use rustix::io::Errno;
 
+use self::ahead::Name;
 use self::folder::Folder;
-use self::nodes::Nodes;
+use self::nodes::{Known, Nodes};
 use super::engine::EngineOfMount;
 use super::fs::beneath;
 use super::fs::nodes::Node;
 use super::fs::passthrough::{Mode, Passthrough};
+use super::fs::walk::{Listed, Walk};
 use super::lanes::LaneOf;
 use super::mounted::Refused;
 use super::mounted::{Mounted, Serving};
@@ -47,6 +50,7 @@ use super::open_file::OpenFile;
 use super::slots::Slots;
 use super::trust::Trust;
 use super::watch::Watch;
+use crate::lock;
 
 /// The longest name that programs expect: `NAME_MAX`.
 const NAME_BYTES_MAX: usize = 255;
@@ -69,6 +73,7 @@ pub struct ObjectFs {
     tree: Arc<dyn Tree>,
     engine: EngineOfMount,
     nodes: Nodes,
+    walk: Walk<Name, Stat>,
     files: Slots<OpenFile>,
     folders: Slots<Folder>,
     /// None: the kernel cannot read a store by itself.
@@ -81,13 +86,14 @@ pub struct ObjectFs {
 }
 
 impl ObjectFs {
-    /// The file system of a tree.
+    /// The file system of a tree, which keeps a given number of names of folders that are walked.
     #[must_use]
-    pub fn new(tree: Arc<dyn Tree>, driver: Driver, trust: Trust) -> Self {
+    pub fn new(tree: Arc<dyn Tree>, driver: Driver, trust: Trust, names_max: usize) -> Self {
         Self {
             tree,
             engine: EngineOfMount::new(driver),
             nodes: Nodes::default(),
+            walk: Walk::new(names_max),
             files: Slots::default(),
             folders: Slots::default(),
             passthrough: Passthrough::new(Mode::Never),
@@ -189,26 +195,36 @@ impl ObjectFs {
             Ok(known) => known,
             Err(error) => return then(Err(error)),
         };
-        let Entry::Object(stat) = known.entry else {
+        let Entry::Object(stat) = known.entry.clone() else {
             return then(Err(Errno::ISDIR));
         };
         if stat.version.is_some() && known.as_of.elapsed() < self.fresh {
-            return then(self.opened(node, thread, &path, &stat));
+            return then(self.opened((node, &known), thread, &path, &stat));
         }
         let fs = self.clone();
         self.recall_then(path, self.believed, move |path, found| {
             then(found.and_then(|found| match found {
                 (Some(Entry::Object(now)), as_of) if nodes::is_same(&stat, &now) => {
                     fs.nodes.saw(node, &now, as_of);
-                    fs.opened(node, thread, &path, &now)
+                    fs.opened((node, &known), thread, &path, &now)
                 }
                 _ => Err(Errno::STALE),
             }));
         });
     }
 
-    fn opened(&self, node: Node, thread: u32, path: &str, stat: &Stat) -> Result<u64, Errno> {
-        let reader = self.reader(path, stat)?;
+    fn opened(
+        &self,
+        (node, known): (Node, &Known),
+        thread: u32,
+        path: &str,
+        stat: &Stat,
+    ) -> Result<u64, Errno> {
+        let reader = match self.taken_ahead(known, stat) {
+            Some(reader) => reader,
+            None => self.reader(path, stat)?,
+        };
+        self.entered(known, &reader, thread);
         let file = OpenFile::new(node, thread, stat.bytes, Some(reader), lane(node));
         Ok(self.files.add(file))
     }
@@ -258,7 +274,7 @@ impl ObjectFs {
     /// `ENOTDIR`, `ESTALE`.
     pub fn open_folder(&self, node: Node) -> Result<u64, Errno> {
         match self.entry(node)? {
-            Entry::Folder => Ok(self.folders.add(Folder::default())),
+            Entry::Folder => Ok(self.folders.add(Folder::new(self.gathers()))),
             Entry::Object(_) => Err(Errno::NOTDIR),
         }
     }
@@ -277,8 +293,23 @@ impl ObjectFs {
     ) -> Result<(), Errno> {
         let path = self.nodes.path(node)?;
         let folder = self.folders.get(handle)?;
-        let read = folder.read(from, || self.tree.list(&path), take);
-        read.map_err(|error| self.errno(&path, &error))
+        let mut take = |name: &str, entry: &Entry, next: u64| {
+            let taken = take(name, entry, next);
+            if taken {
+                let file = || listed(name, entry, next);
+                lock(&folder.gathered).add(next - 1, next, file);
+            }
+            taken
+        };
+        let read = folder.read(from, || self.tree.list(&path), &mut take);
+        let is_end = read.map_err(|error| self.errno(&path, &error))?;
+        if is_end
+            && let Some(files) = lock(&folder.gathered).take()
+            && let Some(driver) = self.engine.driver()
+        {
+            self.walk.listed(&driver, node, files);
+        }
+        Ok(())
     }
 
     /// Closes an open folder.
@@ -290,6 +321,18 @@ impl ObjectFs {
     #[must_use]
     pub fn begun(&self) -> SystemTime {
         self.begun
+    }
+}
+
+/// An object of a listing, for a walk; listed in the order of their names, they are fetched in it.
+fn listed(name: &str, entry: &Entry, at: u64) -> Option<Listed> {
+    match entry {
+        Entry::Folder => None,
+        Entry::Object(stat) => Some(Listed {
+            name: name.into(),
+            inode: at,
+            bytes: stat.bytes,
+        }),
     }
 }
 

@@ -224,7 +224,10 @@ fn mounted(
                 .map_err(|e| Failure::unusable(&path, std::io::Error::from(e)))?;
             Arc::new(fs.passing(wanted.passthrough))
         }
-        Source::Objects(tree) => Arc::new(ObjectFs::new(tree, driver, wanted.trust)),
+        Source::Objects(tree) => {
+            let names = budget.names;
+            Arc::new(ObjectFs::new(tree, driver, wanted.trust, names))
+        }
     })
 }
 

@@ -7,7 +7,11 @@
 //! ```text
 //! root           /run/forerun/4711.sock
 //! other users    $XDG_RUNTIME_DIR/forerun/4711.sock, or /run/user/UID/forerun/4711.sock
+//! neither        /tmp/forerun-UID/4711.sock: a user of cron, su or a container
 //! ```
+//!
+//! A socket is made in the first of these folders that can be used, and looked for in all: a mount that cron began is
+//! found by its user's next session. `FORERUN_RUNTIME_DIR` is one folder in their place.
 //!
 //! A daemon that was killed leaves its socket behind; a client that gets no connection to it
 //! removes it. A mount works without such a folder; it just cannot be watched then.
@@ -27,67 +31,91 @@ use crate::environment::Environment;
 use crate::failure::Failure;
 use crate::files::plain;
 
+/// Where a folder of users without another one is; not `TMPDIR`, which two sessions of a user may have different.
+const LAST: &str = "/tmp";
+
 /// Time limit of the answers of all mounts when they are looked for: one takes a millisecond.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// The folder of this user's sockets.
+/// The folders of this user's sockets.
 #[derive(Clone, Debug)]
 pub struct Sockets {
-    folder: PathBuf,
+    /// At least one, the preferred one first.
+    folders: Vec<PathBuf>,
+    /// The user named the folder.
+    is_named: bool,
 }
 
 impl Sockets {
-    /// Finds the folder, which need not be there.
+    /// Finds the folders, which need not be there.
     #[must_use]
     pub fn of(environment: &Environment) -> Self {
         let set = |value: &Option<OsString>| {
             let value = value.as_ref().filter(|value| !value.is_empty());
-            value.map(PathBuf::from)
+            // A daemon leaves the folder in which it was started.
+            value.map(|value| std::path::absolute(value).unwrap_or_else(|_| value.into()))
         };
+        if let Some(folder) = set(&environment.forerun_runtime_dir) {
+            return Self {
+                folders: vec![folder],
+                is_named: true,
+            };
+        }
         let user = rustix::process::geteuid();
-        let folder = match (set(&environment.forerun_runtime_dir), user.is_root()) {
-            (Some(folder), _) => folder,
-            (None, true) => "/run/forerun".into(),
-            (None, false) => set(&environment.xdg_runtime_dir)
-                .unwrap_or_else(|| format!("/run/user/{}", user.as_raw()).into())
-                .join("forerun"),
+        let mut folders: Vec<PathBuf> = match user.is_root() {
+            true => vec!["/run/forerun".into()],
+            false => {
+                let session = set(&environment.xdg_runtime_dir);
+                let usual = PathBuf::from(format!("/run/user/{}", user.as_raw()));
+                let of_user = session.into_iter().chain([usual]);
+                of_user.map(|folder| folder.join("forerun")).collect()
+            }
         };
-        Self { folder }
+        folders.push(format!("{LAST}/forerun-{}", user.as_raw()).into());
+        folders.dedup();
+        Self {
+            folders,
+            is_named: false,
+        }
     }
 
-    /// A name for the socket of this process; makes the folder.
+    /// A name for the socket of this process, in the first folder that can be used; makes the folder. None, with a
+    /// line of the log, where there is no such folder: the mount works all the same.
     ///
     /// # Errors
-    /// The folder cannot be made, or is not this user's alone.
-    pub fn name(&self) -> io::Result<PathBuf> {
-        let mut builder = fs::DirBuilder::new();
-        match builder.mode(0o700).create(&self.folder) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
-            _ => self.check()?,
+    /// The folder that the user named cannot be used.
+    pub fn name(&self) -> Result<Option<PathBuf>, Failure> {
+        let mut refused = Vec::new();
+        for folder in &self.folders {
+            match usable(folder) {
+                Ok(()) => return Ok(Some(folder.join(format!("{}.sock", std::process::id())))),
+                Err(error) if self.is_named => return Err(named(folder, &error)),
+                Err(error) => refused.push(format!("{}: {}", folder.display(), in_words(&error))),
+            }
         }
-        // It may be on a file system that is read-only by now.
-        rustix::fs::access(&self.folder, rustix::fs::Access::WRITE_OK)?;
-        Ok(self.folder.join(format!("{}.sock", std::process::id())))
+        tracing::warn!(
+            "`forerun top` will not find this mount: {}",
+            refused.join("; ")
+        );
+        Ok(None)
     }
 
-    /// A folder of another user could hold another user's socket.
-    fn check(&self) -> io::Result<()> {
-        let there = fs::symlink_metadata(&self.folder)?;
-        let ours = there.uid() == rustix::process::geteuid().as_raw();
-        if there.is_dir() && ours && there.mode() & 0o077 == 0 {
-            return Ok(());
+    /// The folder that the user named, if any, can be looked into.
+    ///
+    /// # Errors
+    /// It is not there, or another user's, too.
+    pub fn check_named(&self) -> Result<(), Failure> {
+        match self.folders.iter().find(|_| self.is_named) {
+            Some(folder) => check(folder).map_err(|error| named(folder, &error)),
+            None => Ok(()),
         }
-        let why = format!("{} is not this user's alone", self.folder.display());
-        Err(io::Error::new(io::ErrorKind::PermissionDenied, why))
     }
 
     /// The mounts that run and answer, in the order of their mount points.
     #[must_use]
     pub fn running(&self) -> Vec<(PathBuf, Report)> {
-        if self.check().is_err() {
-            return Vec::new();
-        }
-        let names = fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        let folders = self.folders.iter().filter(|folder| check(folder).is_ok());
+        let names = folders.flat_map(|folder| fs::read_dir(folder).into_iter().flatten().flatten());
         let paths = names.map(|entry| entry.path()).filter(|path| {
             let is_socket = path.extension().is_some_and(|end| end == "sock");
             is_socket && !is_left_over(path)
@@ -124,9 +152,9 @@ impl Sockets {
             return Ok(socket);
         }
         let nowhere = || {
-            let folder = self.folder.display();
+            let folders = self.folders();
             let why =
-                format!("no mount listens here: neither a socket, nor a mount that {folder} has");
+                format!("no mount listens here: neither a socket, nor a mount that {folders} has");
             Failure::unusable(wanted, why)
         };
         // Its daemon may be stopped, and then the question for attributes has no answer either.
@@ -141,10 +169,60 @@ impl Sockets {
         real.as_deref().and_then(by_name).ok_or_else(nowhere)
     }
 
-    /// The folder, for messages.
+    /// The folders, for messages.
     #[must_use]
-    pub fn folder(&self) -> &Path {
-        &self.folder
+    pub fn folders(&self) -> String {
+        let folders = self
+            .folders
+            .iter()
+            .map(|folder| folder.display().to_string());
+        folders.collect::<Vec<_>>().join(" or ")
+    }
+}
+
+fn in_words(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => "no such directory".to_owned(),
+        _ if error.get_ref().is_some() => error.to_string(),
+        _ => plain(error),
+    }
+}
+
+/// The refusal of the folder that the user named.
+fn named(folder: &Path, error: &io::Error) -> Failure {
+    Failure::Usage(format!(
+        "FORERUN_RUNTIME_DIR={}: {}",
+        folder.display(),
+        in_words(error)
+    ))
+}
+
+/// Makes a folder that is not there, and checks it.
+fn usable(folder: &Path) -> io::Result<()> {
+    match fs::DirBuilder::new().mode(0o700).create(folder) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+        _ => check(folder)?,
+    }
+    // It may be on a file system that is read-only by now.
+    Ok(rustix::fs::access(folder, rustix::fs::Access::WRITE_OK)?)
+}
+
+/// A folder of another user could hold another user's socket, and one that others can rename could become theirs.
+fn check(folder: &Path) -> io::Result<()> {
+    const OTHERS_WRITE: u32 = 0o022;
+    const STICKY: u32 = 0o1000;
+    let refused = |why| Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
+    let there = fs::symlink_metadata(folder)?;
+    let ours = there.uid() == rustix::process::geteuid().as_raw();
+    if !there.is_dir() || !ours || there.mode() & 0o077 != 0 {
+        return refused("must be a directory of this user alone (mode 0700), and no link");
+    }
+    let above = fs::metadata(folder.parent().unwrap_or(folder))?;
+    match above.mode() & OTHERS_WRITE != 0 && above.mode() & STICKY == 0 {
+        true => refused(
+            "other users can rename it: the directory that it is in must have the sticky bit",
+        ),
+        false => Ok(()),
     }
 }
 
@@ -174,26 +252,82 @@ mod tests {
         })
     }
 
+    fn mode(path: &Path, mode: u32) {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    }
+
     #[test]
     fn the_folder_is_the_users_alone_or_not_used() {
         let parent = tempfile::tempdir().unwrap();
         let folder = parent.path().join("forerun");
-        let name = sockets(&folder).name().unwrap();
+        let name = sockets(&folder).name().unwrap().unwrap();
         assert!(name.starts_with(&folder));
-        let mode = fs::metadata(&folder).unwrap().permissions().mode();
-        assert_eq!(mode & 0o777, 0o700);
-        fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).unwrap();
-        assert!(sockets(&folder).name().is_err());
+        let made = fs::metadata(&folder).unwrap().permissions().mode();
+        assert_eq!(made & 0o777, 0o700);
+        mode(&folder, 0o755);
+        let refused = sockets(&folder).name().unwrap_err().to_string();
+        let variable = format!("FORERUN_RUNTIME_DIR={}: must be", folder.display());
+        assert!(refused.starts_with(&variable), "{refused}");
+        assert!(sockets(&folder).check_named().is_err());
+        mode(&folder, 0o700);
         let link = parent.path().join("link");
-        std::os::unix::fs::symlink(parent.path(), &link).unwrap();
-        assert!(sockets(&link).name().is_err());
+        std::os::unix::fs::symlink(&folder, &link).unwrap();
+        assert!(sockets(&link).name().is_err() && sockets(&link).check_named().is_err());
+        // Others could put a folder of their own in its place, unless the sticky bit is set.
+        mode(parent.path(), 0o777);
+        assert!(sockets(&folder).name().is_err() && sockets(&folder).check_named().is_err());
+        mode(parent.path(), 0o1777);
+        assert!(sockets(&folder).name().is_ok() && sockets(&folder).check_named().is_ok());
+    }
+
+    #[test]
+    fn a_folder_that_was_named_and_is_not_there_is_refused_by_its_name() {
+        let parent = tempfile::tempdir().unwrap();
+        let absent = parent.path().join("a/b");
+        for refused in [
+            sockets(&absent).name().map(drop),
+            sockets(&absent).check_named(),
+        ] {
+            let refused = refused.unwrap_err().to_string();
+            let expected = format!("FORERUN_RUNTIME_DIR={}: ", absent.display());
+            assert!(refused.starts_with(&expected), "{refused}");
+        }
+    }
+
+    #[test]
+    fn the_first_folder_that_can_be_used_has_the_socket_and_all_are_looked_into() {
+        let parent = tempfile::tempdir().unwrap();
+        let folders = ["absent/forerun", "open", "b", "c"].map(|name| parent.path().join(name));
+        fs::create_dir(&folders[1]).unwrap();
+        let all = Sockets {
+            folders: folders.to_vec(),
+            is_named: false,
+        };
+        let name = all.name().unwrap().unwrap();
+        assert_eq!(name.parent(), Some(&*folders[2]));
+        usable(&folders[3]).unwrap();
+        for folder in &folders[2..] {
+            drop(UnixListener::bind(folder.join("1.sock")).unwrap());
+        }
+        // The socket of a mount that was killed is removed where it is found.
+        assert!(all.running().is_empty());
+        assert!(
+            folders[2..]
+                .iter()
+                .all(|folder| !folder.join("1.sock").exists())
+        );
+        let none = Sockets {
+            folders: folders[..2].to_vec(),
+            ..all
+        };
+        assert!(none.name().unwrap().is_none());
     }
 
     #[test]
     fn the_socket_of_a_killed_mount_is_removed() {
         let parent = tempfile::tempdir().unwrap();
         let sockets = sockets(&parent.path().join("forerun"));
-        let name = sockets.name().unwrap();
+        let name = sockets.name().unwrap().unwrap();
         drop(UnixListener::bind(&name).unwrap());
         assert!(name.exists());
         assert!(sockets.running().is_empty());
@@ -204,7 +338,7 @@ mod tests {
     fn mounts_that_do_not_answer_are_waited_for_together() {
         let parent = tempfile::tempdir().unwrap();
         let sockets = sockets(&parent.path().join("forerun"));
-        let folder = sockets.name().unwrap();
+        let folder = sockets.name().unwrap().unwrap();
         let silent = |n: u32| UnixListener::bind(folder.with_file_name(format!("{n}.sock")));
         let silent: Vec<_> = (0..20).map(|n| silent(n).unwrap()).collect();
         let begun = Instant::now();
@@ -220,13 +354,17 @@ mod tests {
             forerun_runtime_dir: Some("".into()),
             xdg_runtime_dir: Some("/run/user/7".into()),
         };
-        let folder = Sockets::of(&environment).folder;
-        let root = rustix::process::geteuid().is_root();
-        let expected = if root {
-            "/run/forerun"
-        } else {
-            "/run/user/7/forerun"
+        let folders = Sockets::of(&environment).folders;
+        let user = rustix::process::geteuid();
+        let last = format!("/tmp/forerun-{}", user.as_raw());
+        let of_user = format!("/run/user/{}/forerun", user.as_raw());
+        let expected: &[&str] = match user.is_root() {
+            true => &["/run/forerun", &last],
+            false => &["/run/user/7/forerun", &of_user, &last],
         };
-        assert_eq!(folder, Path::new(expected));
+        assert!(
+            folders.iter().eq(expected.iter().map(Path::new)),
+            "{folders:?}"
+        );
     }
 }

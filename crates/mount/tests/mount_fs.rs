@@ -9,6 +9,7 @@ use std::fs::{self, File, Metadata};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{FileExt, MetadataExt, symlink};
 use std::path::Path;
+use std::time::Duration;
 
 use forerun_core::{Bytes, preset};
 use forerun_io::{Config, Driver, FaultPlan};
@@ -18,7 +19,7 @@ use forerun_mount::fs::covered::covered;
 use forerun_mount::fs::nodes::{Node, ROOT};
 use proptest::collection::vec;
 use proptest::prelude::*;
-use rustix::fs::FileType;
+use rustix::fs::{FileType, XattrFlags};
 use rustix::io::Errno;
 
 #[derive(Clone, Debug)]
@@ -373,4 +374,47 @@ fn an_error_of_the_disk_reaches_the_reader_and_the_next_file_is_fine() {
         .check()
         .unwrap();
     assert_eq!(fs.open(node, 0).unwrap_err(), Errno::SHUTDOWN);
+}
+
+/// Programs that list a folder ask for attributes that no file has; that a file has none is believed for a while, but not
+/// beyond a change of it that the kernel was told of.
+#[test]
+fn that_a_file_has_no_attributes_is_believed_until_a_change_was_told() {
+    let source = tempfile::tempdir().unwrap();
+    let path = source.path().join("a");
+    fs::write(&path, "content").unwrap();
+    let fs = open(source.path());
+    let node = fs.lookup(ROOT, OsStr::new("a")).unwrap().node;
+    let before = fs.attributes(node, 1).unwrap();
+    let (name, long) = (OsStr::new("user.a"), Duration::from_secs(3600));
+    let none = || fs.xattr(node, name, long);
+    assert_eq!(none(), Err(Errno::NODATA));
+    // The clock of changes has ticks of some milliseconds.
+    let changes = (0..).map(|change: u32| {
+        let value = change.to_string();
+        let set = rustix::fs::setxattr(&path, name, value.as_bytes(), XattrFlags::empty());
+        set.map(|()| value)
+    });
+    let mut set = changes.skip_while(|set| {
+        let changed = Attributes::of(&File::open(&path).unwrap(), "")
+            .unwrap()
+            .version
+            .changed;
+        set.is_ok() && changed == before.version.changed
+    });
+    let Ok(value) = set.next().unwrap() else {
+        println!("not tried: this file system has no attributes of users");
+        return;
+    };
+    let known = none();
+    // File systems whose lists may lack some are asked each time.
+    let is_believed = known == Err(Errno::NODATA);
+    assert!(
+        is_believed || known.as_deref() == Ok(value.as_bytes()),
+        "{known:?}"
+    );
+    let now = fs.xattr(node, name, Duration::ZERO);
+    assert_eq!(now.as_deref(), Ok(value.as_bytes()));
+    fs.attributes(node, 1).unwrap();
+    assert_eq!(none().as_deref(), Ok(value.as_bytes()));
 }

@@ -19,6 +19,7 @@
 
 use core::fmt;
 
+use forerun_core::Bytes;
 use forerun_core::spec::{Choice, ChoiceError};
 
 use crate::device::scheduler;
@@ -122,7 +123,9 @@ impl<'a> Named<'a> {
             [] if front == NONE => self.part(),
             [] => queued(front, self.part()?),
             [Around::Array(array), inside @ ..] => {
-                array::Array::boxed(array.values(), &|| self.build_in(inside, front))
+                let of = |param| array.value(param).unwrap_or(1);
+                let (disks, strip) = (of("disks"), Bytes(of("strip_bytes")));
+                array::Array::boxed(disks, strip, &|| self.build_in(inside, front))
             }
             [Around::Scheduler(own), inside @ ..] => queued(own, self.build_in(inside, front)?),
         }
@@ -197,7 +200,7 @@ fn check(name: &str, device: &dyn Device, scheduler: &str) -> Result<(), BehindE
 mod tests {
     use super::*;
     use crate::device::Request;
-    use forerun_core::{Bytes, Nanos};
+    use forerun_core::Nanos;
 
     /// When these reads end, all asked for at once.
     fn ends(mut device: Box<dyn Device>) -> Vec<(u64, Nanos)> {

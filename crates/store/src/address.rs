@@ -22,11 +22,10 @@ use object_store::path::Path;
 use object_store::{ClientOptions, ObjectStore, RetryConfig};
 
 use crate::aws::provider::{Provider, Services};
-use crate::azure;
 use crate::connector::Connector;
-use crate::credentials::{self, Signed};
+use crate::credentials::{self, Profile, Signed};
 use crate::web::WebAddress;
-use crate::{Limits, StoreError};
+use crate::{Endpoint, Limits, StoreError, azure, google};
 
 /// HTTP has the user and password of an address alone.
 const WITHOUT_KEYS: &str = "not signed: there are no credentials for HTTP but those of the address";
@@ -139,25 +138,9 @@ impl Address {
         limits: &Limits,
         set: &Variables,
     ) -> Result<Connection, StoreError> {
-        let variables = |name: &str| set.get(name).cloned();
-        // An endpoint that is given so, as for S3.
-        let is_plain = |name| variables(name).is_some_and(|url| url.starts_with("http://"));
         let connected = match self.scheme {
             "s3" => return self.s3(limits, set),
-            "gs" => {
-                let signed = credentials::gs(&variables);
-                let builder = configured(set, "GOOGLE_", GoogleCloudStorageBuilder::with_config);
-                let builder = match &signed {
-                    Signed::ByFile(file) => builder.with_application_credentials(file),
-                    signed => builder.with_skip_signature(matches!(signed, Signed::Not(_))),
-                };
-                let builder = builder
-                    .with_bucket_name(self.bucket())
-                    .with_retry(no_retries())
-                    .with_http_connector(Connector(*limits))
-                    .with_client_options(plain(is_plain("GOOGLE_BASE_URL")));
-                builder.build().map(|store| both(store, &signed))
-            }
+            "gs" => return self.gs(limits, set),
             "az" => {
                 let connection = azure::connection(set);
                 let set = &connection.map_err(|why| StoreError::address(&self.url, why))?;
@@ -186,24 +169,61 @@ impl Address {
         connected.map_err(|error| StoreError::address(&self.url, error))
     }
 
+    fn gs(&self, limits: &Limits, set: &Variables) -> Result<Connection, StoreError> {
+        let variables = |name: &str| set.get(name).cloned();
+        let refused = |why: &dyn ToString| StoreError::address(&self.url, why.to_string());
+        let signed = credentials::gs(&variables).map_err(|why| refused(&why))?;
+        // The client refuses files of accounts that are not Google's.
+        let is_file = |name: &String| credentials::FILES_OF_GOOGLE.contains(&name.as_str());
+        let mut set = set.clone();
+        set.retain(|name, _| !is_file(name) || signed == Signed::ByVariables);
+        let builder = configured(&set, "GOOGLE_", GoogleCloudStorageBuilder::with_config);
+        let builder = match &signed {
+            Signed::ByFile(file) => builder.with_application_credentials(file),
+            Signed::ByAccount(account) => {
+                let provider = google::Provider::new((**account).clone(), limits);
+                builder.with_credentials(Arc::new(provider))
+            }
+            signed => builder.with_skip_signature(matches!(signed, Signed::Not(_))),
+        };
+        // An endpoint that is given so, as for S3.
+        let base = variables("GOOGLE_BASE_URL");
+        let is_plain = base.is_some_and(|url| url.starts_with("http://"));
+        let builder = builder
+            .with_bucket_name(self.bucket())
+            .with_retry(no_retries())
+            .with_http_connector(Connector(*limits))
+            .with_client_options(plain(is_plain));
+        let built = builder.build().map(|store| both(store, &signed));
+        built.map_err(|error| refused(&error))
+    }
+
+    /// See [`Client::endpoint`](crate::Client::endpoint).
+    pub(crate) fn endpoint(&self, set: &Variables) -> Result<Endpoint, StoreError> {
+        let refused = |why: &str| StoreError::address(&self.url, why);
+        if self.scheme != "s3" {
+            return Err(refused("is no address of S3"));
+        }
+        let variables = |name: &str| set.get(name).cloned();
+        let (signed, profile) = credentials::s3(&variables).map_err(|why| refused(&why))?;
+        let (url, region) = of_s3(&variables, &profile);
+        Ok(Endpoint {
+            url,
+            region,
+            is_signed: !matches!(signed, Signed::Not(_)),
+        })
+    }
+
     fn s3(&self, limits: &Limits, set: &Variables) -> Result<Connection, StoreError> {
         let variables = |name: &str| set.get(name).cloned();
         let refused = |why: String| StoreError::address(&self.url, why);
         let (signed, profile) = credentials::s3(&variables).map_err(refused)?;
         let builder = configured(set, "AWS_", AmazonS3Builder::with_config);
         let mut builder = builder.with_bucket_name(self.bucket());
-        let is_set = |name: &&str| variables(name).is_some_and(|value| !value.is_empty());
-        let region = ["AWS_REGION", "AWS_DEFAULT_REGION"]
-            .into_iter()
-            .find(is_set);
-        let region = region.and_then(variables).or(profile.region);
+        let (endpoint, region) = of_s3(&variables, &profile);
         if let Some(region) = &region {
             builder = builder.with_region(region);
         }
-        let of_variables =
-            ["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"].map(variables);
-        let mut endpoints = of_variables.into_iter().flatten().chain(profile.endpoint);
-        let endpoint = endpoints.find(|url| !url.is_empty());
         if let Some(url) = &endpoint {
             // The client of S3 takes it as it is, and panics at the first request if it is none.
             let any = ClientOptions::new().with_allow_http(true);
@@ -225,7 +245,7 @@ impl Address {
             builder = builder.with_endpoint(endpoint);
         }
         builder = match &signed {
-            Signed::ByVariables | Signed::ByFile(_) => builder,
+            Signed::ByVariables | Signed::ByFile(_) | Signed::ByAccount(_) => builder,
             Signed::Not(_) => builder.with_skip_signature(true),
             Signed::Aws(origin) => {
                 let of = |name| ["AWS_ENDPOINT_URL_", name].concat();
@@ -249,6 +269,24 @@ impl Address {
         let built = builder.build().map(|store| both(store, &signed));
         built.map_err(|error| StoreError::address(&self.url, error))
     }
+}
+
+/// Endpoint and region of S3, by variables and by the profile.
+fn of_s3(
+    variables: credentials::Variables<'_>,
+    profile: &Profile,
+) -> (Option<String>, Option<String>) {
+    let first = |names: &[&str], of_profile: &Option<String>| {
+        let values = names.iter().filter_map(|name| variables(name));
+        let mut values = values.chain(of_profile.clone());
+        values.find(|value| !value.is_empty())
+    };
+    let endpoints = ["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"];
+    let regions = ["AWS_REGION", "AWS_DEFAULT_REGION"];
+    (
+        first(&endpoints, &profile.endpoint),
+        first(&regions, &profile.region),
+    )
 }
 
 /// A builder with the variables of its store.

@@ -7,22 +7,24 @@
 //! | `az://` | `AZURE_STORAGE_CONNECTION_STRING`, `AZURE_STORAGE_ACCOUNT_NAME`, `AZURE_STORAGE_ACCOUNT_KEY`, `AZURE_STORAGE_SAS_TOKEN`, `AZURE_CLIENT_ID` and the like |
 //!
 //! Without any of them, or with a part of a set, requests are not signed: public objects can be read. So they are with
-//! `FORERUN_ANONYMOUS=1`. On a machine of a cloud, where credentials come from a metadata address, `FORERUN_METADATA=1` says so.
+//! `FORERUN_ANONYMOUS=1`, or of [`anonymous`](crate::Client::anonymous) clients. On a machine of a cloud, where credentials come from a metadata address, `FORERUN_METADATA=1` says so.
 
 use std::fmt;
 use std::fs::File;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::io::Read;
-use std::path::PathBuf;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
 use crate::aws::profiles::Profiles;
 use crate::aws::{self, Origin};
+use crate::google::Account;
 
 /// Tells that a metadata service may be asked.
 pub(crate) const METADATA: &str = "FORERUN_METADATA";
 
 /// Tells that no request is to be signed.
-const ANONYMOUS: &str = "FORERUN_ANONYMOUS";
+pub(crate) const ANONYMOUS: &str = "FORERUN_ANONYMOUS";
 
 /// The environment: variables by name.
 pub(crate) type Variables<'a> = &'a dyn Fn(&str) -> Option<String>;
@@ -34,6 +36,8 @@ pub(crate) enum Signed {
     ByVariables,
     /// By a file of credentials.
     ByFile(String),
+    /// By an account of another cloud, at Google.
+    ByAccount(Box<Account>),
     /// By keys of AWS.
     Aws(Origin),
     /// With the reason.
@@ -45,6 +49,7 @@ impl fmt::Display for Signed {
         match self {
             Self::ByVariables => f.write_str("signed with credentials of variables"),
             Self::ByFile(file) => write!(f, "signed with credentials of {file}"),
+            Self::ByAccount(account) => write!(f, "signed with {account}"),
             Self::Aws(origin) => write!(f, "signed with {origin}"),
             Self::Not(why) => write!(f, "not signed: {why}"),
         }
@@ -68,6 +73,13 @@ impl Contents {
     }
 }
 
+/// Variables that name a file of credentials of Google.
+pub(crate) const FILES_OF_GOOGLE: [&str; 3] = [
+    "GOOGLE_APPLICATION_CREDENTIALS",
+    "GOOGLE_SERVICE_ACCOUNT",
+    "GOOGLE_SERVICE_ACCOUNT_PATH",
+];
+
 /// The files that credentials of a store may come from.
 pub(crate) fn files(scheme: &str, variables: Variables<'_>) -> Vec<PathBuf> {
     let mut files = match scheme {
@@ -80,11 +92,7 @@ pub(crate) fn files(scheme: &str, variables: Variables<'_>) -> Vec<PathBuf> {
             "AWS_WEB_IDENTITY_TOKEN_FILE",
             "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE",
         ],
-        "gs" => &[
-            "GOOGLE_APPLICATION_CREDENTIALS",
-            "GOOGLE_SERVICE_ACCOUNT",
-            "GOOGLE_SERVICE_ACCOUNT_PATH",
-        ],
+        "gs" => &FILES_OF_GOOGLE,
         "az" => &["AZURE_FEDERATED_TOKEN_FILE"],
         _ => &[],
     };
@@ -97,10 +105,26 @@ pub(crate) fn files(scheme: &str, variables: Variables<'_>) -> Vec<PathBuf> {
     files
 }
 
-/// The home of the user; a daemon may have none.
+/// The home of the user. The daemons of fstab and of systemd have no such variable: it is that of the list of users.
 pub(crate) fn home(variables: Variables<'_>) -> PathBuf {
     let home = variables("HOME").filter(|home| !home.is_empty());
-    home.map_or_else(|| PathBuf::from("/"), PathBuf::from)
+    let listed = || {
+        let user = std::fs::metadata("/proc/self").ok()?.uid();
+        home_of(user, &std::fs::read_to_string("/etc/passwd").ok()?)
+    };
+    home.map(PathBuf::from)
+        .or_else(listed)
+        .unwrap_or_else(|| PathBuf::from("/"))
+}
+
+/// The home of a user in a list of users, as `passwd(5)` has it.
+fn home_of(user: u32, list: &str) -> Option<PathBuf> {
+    list.lines().find_map(|line| {
+        let mut fields = line.split(':').skip(2);
+        let is_of = fields.next()?.parse() == Ok(user);
+        let home = fields.nth(2).filter(|home| home.starts_with('/'))?;
+        is_of.then(|| PathBuf::from(home))
+    })
 }
 
 /// The two files of AWS's own programs: of keys, and of settings.
@@ -121,7 +145,12 @@ fn anonymous(variables: Variables<'_>) -> Option<Signed> {
         |name: &&str| variables(name).is_some_and(|value| ["1", "true"].contains(&&*value));
     let names = [ANONYMOUS, "AWS_SKIP_SIGNATURE", "AWS_NO_SIGN_REQUEST"];
     let set = names.into_iter().find(is_set)?;
-    Some(Signed::Not(format!("{set} is set")))
+    let or_flag = if set == ANONYMOUS {
+        " or --anonymous"
+    } else {
+        ""
+    };
+    Some(Signed::Not(format!("{set}{or_flag} is set")))
 }
 
 /// The file of Google's own commands, below the home.
@@ -160,7 +189,11 @@ pub(crate) fn s3(variables: Variables<'_>) -> Result<(Signed, Profile), String> 
     Ok((signed, profile))
 }
 
-pub(crate) fn gs(variables: Variables<'_>) -> Signed {
+/// How requests to Google's store are signed.
+///
+/// # Errors
+/// A file of an account that is not supported; in words.
+pub(crate) fn gs(variables: Variables<'_>) -> Result<Signed, String> {
     let known: [&[&str]; 5] = [
         &["GOOGLE_APPLICATION_CREDENTIALS"],
         &["GOOGLE_SERVICE_ACCOUNT"],
@@ -169,20 +202,33 @@ pub(crate) fn gs(variables: Variables<'_>) -> Signed {
         &["GOOGLE_BEARER_TOKEN"],
     ];
     if let Some(not) = anonymous(variables) {
-        return not;
+        return Ok(not);
+    }
+    let account = |file: &Path| {
+        let account = Account::of(file)?;
+        Ok::<_, String>(account.map(|account| Signed::ByAccount(Box::new(account))))
+    };
+    let named = FILES_OF_GOOGLE.iter().filter_map(|name| variables(name));
+    if let Some(named) = named.into_iter().find(|path| !path.is_empty())
+        && let Some(account) = account(Path::new(&named))?
+    {
+        return Ok(account);
     }
     if has_all_of(variables, &known) {
-        return Signed::ByVariables;
+        return Ok(Signed::ByVariables);
     }
     let file = home(variables).join(GCLOUD);
-    match file.to_str().filter(|_| file.exists()) {
+    if let Some(account) = account(&file)? {
+        return Ok(account);
+    }
+    Ok(match file.to_str().filter(|_| file.exists()) {
         Some(file) => Signed::ByFile(file.to_owned()),
         None => Signed::Not(format!(
             "no credentials in {} or in {}; on a machine of Google, {METADATA}=1 asks its service",
             known.map(|set| set[0]).join(", "),
             file.display()
         )),
-    }
+    })
 }
 
 pub(crate) fn az(variables: Variables<'_>) -> Signed {
@@ -239,14 +285,26 @@ mod tests {
     #[test]
     fn nothing_is_signed_by_a_metadata_service_that_nothing_names() {
         let none = set(&[("HOME", "/absent")]);
-        assert!(is_not(&s3(&none).unwrap().0) && is_not(&gs(&none)) && is_not(&az(&none)));
+        assert!(is_not(&s3(&none).unwrap().0) && is_not(&gs(&none).unwrap()) && is_not(&az(&none)));
         let told = set(&[("HOME", "/absent"), (METADATA, "1")]);
         let instance = Origin::Instance {
             url: "http://169.254.169.254".to_owned(),
         };
         assert_eq!(s3(&told).unwrap().0, Signed::Aws(instance));
-        assert_eq!(gs(&told), Signed::ByVariables);
+        assert_eq!(gs(&told).unwrap(), Signed::ByVariables);
         assert_eq!(az(&told), Signed::ByVariables);
+    }
+
+    #[test]
+    fn a_daemon_without_a_variable_has_the_home_of_the_list_of_users() {
+        let list =
+            "r:x:0:0:r:/r:/bin/sh\n\nx:y\nd:*:7:7:::/none\nu:x:1000:1000:a,b:/homes/u:/bin/sh\n";
+        assert_eq!(home_of(0, list), Some("/r".into()));
+        assert_eq!(home_of(1000, list), Some("/homes/u".into()));
+        assert_eq!(home_of(7, list), None);
+        assert_eq!(home_of(8, list), None);
+        assert!(home(&set(&[("HOME", "")])).is_absolute());
+        assert_eq!(home(&set(&[("HOME", "/a")])), PathBuf::from("/a"));
     }
 
     #[test]
@@ -262,7 +320,7 @@ mod tests {
             let pairs = [("HOME", "/absent"), (name, "x")];
             let part = set(&pairs);
             assert!(is_not(&s3(&part).unwrap().0), "{name}");
-            assert!(is_not(&gs(&part)) && is_not(&az(&part)), "{name}");
+            assert!(is_not(&gs(&part).unwrap()) && is_not(&az(&part)), "{name}");
         }
         let empty = set(&[("AZURE_STORAGE_ACCOUNT_KEY", "")]);
         assert!(is_not(&az(&empty)));
@@ -277,8 +335,11 @@ mod tests {
             ("AZURE_STORAGE_ACCOUNT_KEY", "c"),
         ];
         let set = set(&pairs);
-        for signed in [s3(&set).unwrap().0, gs(&set), az(&set)] {
-            assert_eq!(signed.to_string(), "not signed: FORERUN_ANONYMOUS is set");
+        for signed in [s3(&set).unwrap().0, gs(&set).unwrap(), az(&set)] {
+            assert_eq!(
+                signed.to_string(),
+                "not signed: FORERUN_ANONYMOUS or --anonymous is set"
+            );
         }
     }
 

@@ -8,7 +8,7 @@ use forerun_io::source::remote;
 use object_store::Error;
 use reqwest::Url;
 
-use crate::aws::provider::NoKeys;
+use crate::kept::NoKeys;
 use crate::listed::element;
 use crate::store::Store;
 

@@ -30,12 +30,15 @@ mod azure;
 mod connector;
 pub mod credentials;
 mod failure;
+mod google;
+mod kept;
 mod listed;
 mod listing;
 mod names;
 mod object;
 mod pages;
 mod part;
+mod service;
 mod siblings;
 mod store;
 mod tree;
@@ -86,6 +89,17 @@ pub struct Client {
     pages: Arc<Pages>,
 }
 
+/// How a bucket of S3 is reached.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Endpoint {
+    /// In place of AWS's own.
+    pub url: Option<String>,
+    /// Where it is, if that is set.
+    pub region: Option<String>,
+    /// Whether requests are signed.
+    pub is_signed: bool,
+}
+
 /// The threads of a client. They end beside the last of its objects, which may end on one of them.
 #[derive(Debug)]
 struct Threads(Option<Runtime>);
@@ -108,6 +122,17 @@ impl Client {
             Some((name.into_string().ok()?, value.into_string().ok()?))
         };
         Self::with_variables(limits, std::env::vars_os().filter_map(text))
+    }
+
+    /// The same, with requests that are not signed, whatever credentials there are: for public objects.
+    ///
+    /// # Errors
+    /// No thread can be had.
+    pub fn anonymous(limits: Limits) -> Result<Self, StoreError> {
+        let mut client = Self::new(limits)?;
+        let variables = Arc::make_mut(&mut client.variables);
+        variables.insert(credentials::ANONYMOUS.to_owned(), "1".to_owned());
+        Ok(client)
     }
 
     /// The same, with variables in place of the environment's.
@@ -244,6 +269,15 @@ impl Client {
         })?;
         let store = self.store(&address)?;
         Ok(Object::new(self, store, &address, bytes, version))
+    }
+
+    /// How a bucket of S3 is reached, for other programs that are to reach it, too.
+    ///
+    /// # Errors
+    /// The address is none of S3, or credentials are there in part.
+    pub fn endpoint(&self, url: &str) -> Result<Endpoint, StoreError> {
+        let address = Address::of_folder(url)?;
+        address.endpoint(&self.variables)
     }
 
     /// The objects and folders directly below an address, by their names there.

@@ -465,3 +465,105 @@ fn public_objects_are_read_without_credentials_and_by_request_in_spite_of_them()
     let message = home.read_of("gs", &file).unwrap_err();
     assert!(message.starts_with("gs://b/k: "), "{message}");
 }
+
+/// Files of type `external_account`: a token of a file or of an address is exchanged, and stands for an account or not.
+#[test]
+fn an_account_of_another_provider_is_exchanged_at_google() {
+    let home = Home::new("", "");
+    fs::write(home.path().join("token"), "of-provider\n").unwrap();
+    let url = home.server.url("");
+    let put = |source: &str, more: &str| {
+        let text = format!(
+            "{{\"type\":\"external_account\",\"audience\":\"//audience\",\"subject_token_type\":\"jwt\",\"token_url\":\
+             \"{url}/v1/token\",\"credential_source\":{source}{more}}}"
+        );
+        fs::write(home.path().join("external"), text).unwrap();
+    };
+    let of_file = format!("{{\"file\":\"{}/token\"}}", home.path().display());
+    let of_address = format!(
+        "{{\"url\":\"{url}/identity\",\"headers\":{{\"metadata\":\"yes\"}},\"format\":{{\"type\":\"json\",\
+         \"subject_token_field_name\":\"id\"}}}}"
+    );
+    let account =
+        format!(",\"service_account_impersonation_url\":\"{url}/account:generateAccessToken\"");
+    let of = [
+        ("GOOGLE_BASE_URL", "SERVER"),
+        ("GOOGLE_APPLICATION_CREDENTIALS", "HOME/external"),
+    ];
+    for (source, more) in [(&of_file, ""), (&of_file, &*account), (&of_address, "")] {
+        put(source, more);
+        assert_eq!(
+            home.read_of("gs", &of).as_deref(),
+            Ok(CONTENT),
+            "{source}{more}"
+        );
+    }
+    assert_eq!(
+        home.server.asked(),
+        [
+            "/v1/token",
+            "/v1/token",
+            "/account:generateAccessToken",
+            "/identity",
+            "/v1/token"
+        ]
+    );
+    fs::write(home.path().join("token"), "of another").unwrap();
+    put(&of_file, "");
+    let message = home.read_of("gs", &of).unwrap_err();
+    let expected = format!(
+        "no keys: the external account of {}/external: {url}/v1/token: status 404",
+        home.path().display()
+    );
+    assert!(message.contains(&expected), "{message}");
+    put("{\"environment_id\":\"aws1\"}", "");
+    let message = home.read_of("gs", &of).unwrap_err();
+    assert!(
+        message.contains("external: credential_source must have \"file\" or \"url\""),
+        "{message}"
+    );
+}
+
+/// A program that does not answer is ended with all that it started, its failure names it, and requests that came
+/// meanwhile do not run it again.
+#[test]
+fn a_program_that_hangs_is_ended_and_asked_once_for_all_that_wait() {
+    let config = "[default]\ncredential_process = echo $$ >> HOME/runs; sleep 1000; echo {}\n";
+    let home = Home::new("", config);
+    let set = [
+        ("HOME", home.path().to_str().unwrap().to_owned()),
+        ("AWS_ENDPOINT_URL", home.server.url("")),
+    ];
+    let set = set.map(|(name, value)| (name.to_owned(), value));
+    let client = Client::with_variables(Limits::default(), set).unwrap();
+    std::thread::scope(|scope| {
+        let open = || client.open("s3://b/k").unwrap_err().to_string();
+        let opens: Vec<_> = (0..4).map(|_| scope.spawn(open)).collect();
+        let at = format!(
+            "keys of the credential_process of {}/.aws/config",
+            home.path().display()
+        );
+        for message in opens.into_iter().map(|open| open.join().unwrap()) {
+            assert!(message.contains(&at), "{message}");
+            assert!(message.contains("no answer for 15 s"), "{message}");
+        }
+    });
+    let runs = fs::read_to_string(home.path().join("runs")).unwrap();
+    assert_eq!(runs.lines().count(), 1, "{runs}");
+    let group: i32 = runs.trim().parse().unwrap();
+    let left = || {
+        let names = fs::read_dir("/proc").unwrap().flatten();
+        let stats = names.filter_map(|name| fs::read_to_string(name.path().join("stat")).ok());
+        stats
+            .filter(|stat| {
+                let fields: Vec<_> = stat.rsplit(") ").next().unwrap().split(' ').collect();
+                fields[2].parse() == Ok(group) && fields[0] != "Z"
+            })
+            .count()
+    };
+    let until = std::time::Instant::now() + std::time::Duration::from_secs(30);
+    while left() > 0 && std::time::Instant::now() < until {
+        std::thread::yield_now();
+    }
+    assert_eq!(left(), 0, "programs of the group are left");
+}

@@ -11,7 +11,7 @@ use forerun_core::{Ledger, Nanos};
 use crate::estimate::DeviceEstimate;
 
 /// Number of counters of a ledger.
-const COUNTERS: usize = 31;
+const COUNTERS: usize = 32;
 
 /// The lines, for a run that took this long and gave this many bytes.
 #[must_use]
@@ -64,6 +64,7 @@ pub fn counters(ledger: &Ledger) -> [(&'static str, u64); COUNTERS] {
         ("files_ahead_used", ledger.files_ahead_used),
         ("files_ahead_wasted", ledger.files_ahead_wasted),
         ("files_ahead_open", ledger.files_ahead_open),
+        ("files_ahead_unread", ledger.files_ahead_unread),
         ("requests", ledger.requests),
         ("request_bytes", ledger.request_bytes.0),
         ("memory_peak_bytes", ledger.memory_peak.0),

@@ -23,7 +23,7 @@ pub static SEEK_SHARE: Method<Box<dyn Depth>> = Method {
             max: 100,
         }],
     },
-    build: |values| Box::new(SeekShare { percent: values[0] }),
+    build: |values| Box::new(SeekShare { percent: values.get("percent") }),
 };
 
 #[derive(Debug)]

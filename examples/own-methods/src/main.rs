@@ -75,7 +75,7 @@ mod tests {
     fn each<B>(method: &'static Method<B>, check: impl Fn(&dyn Fn() -> B, u64)) {
         for values in conformance::corners(&method.spec) {
             for seed in 0..SEEDS {
-                check(&|| (method.build)(&values), seed);
+                check(&|| method.of(&values), seed);
             }
         }
     }

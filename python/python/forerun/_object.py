@@ -34,6 +34,10 @@ class Object(File):
         # Where threads have set the position and not read since, and the last of them.
         self._sought: dict[int, int] = {}
         self._last_sought = 0
+        # Short reads far from the one before, until the whole of a small file is announced; and the end of that one.
+        can_jump = path.endswith(TREES) and self.size <= self.engine.memory_limit // _WHOLE_PART
+        self._jumps_left = _JUMPS if can_jump else 0
+        self._end = 0
 
     def announce(self, ranges: list[tuple[int, int]]) -> int:
         """Announces reads as (offset, length); how many were taken."""
@@ -87,6 +91,8 @@ class Object(File):
         if at is None:
             self._sought.pop(self._last_sought, None)
             return super().readinto(buffer)
+        if self._jumps_left:
+            self._jump(at, len(memoryview(buffer)))
         taken = self.readinto_at(buffer, at)
         self._move(at + taken)
         return taken
@@ -97,6 +103,14 @@ class Object(File):
         if at is not None:
             super().seek(at)
         return super().readline(size)
+
+    def _jump(self, at: int, length: int) -> None:
+        """Announces the whole file once its reader has waited as long for single places as the whole takes."""
+        if length < _SHORT and abs(at - self._end) > _FAR:
+            self._jumps_left -= 1
+            if not self._jumps_left:
+                self._handle.announce([(0, self.size)])
+        self._end = at + length
 
     def _move(self, to: int) -> None:
         """Moves the position of all threads behind a read of the last that set it."""
@@ -136,6 +150,18 @@ def whole(file: Any, start: int, stop: int, read: Any = None) -> bytes:
         raise OSError(errno.EIO, why, file.name)
     return data
 
+
+# Files whose places are found in a tree, one after the other: HDF5 and netCDF.
+TREES = (".h5", ".hdf5", ".nc", ".nc4", ".he5")
+# The root of the tree comes with the opening.
+TREE_FIRST = 64 << 10
+# So many round trips of 30 ms are the time in which a store of 400 MB/s gives 36 MB: the most that is announced as a whole is an
+# eighth of the memory, 32 MiB of the usual.
+_JUMPS = 3
+_WHOLE_PART = 8
+# A block of 1 MB and more away is no part of what a read ahead would bring, and a node of a tree is short.
+_FAR = 1 << 20
+_SHORT = 64 << 10
 
 # Several requests of 1 MB, which is worth its time at a store: announced, they are in flight at once, as one read is not.
 _ANNOUNCED_MIN = 2 << 20

@@ -49,9 +49,13 @@ def _folder(limit: int) -> str:
         runtime = "/run/forerun"
     elif not runtime:
         runtime = os.path.join(os.environ.get("XDG_RUNTIME_DIR") or f"/run/user/{user}", "forerun")
-    with contextlib.suppress(FileExistsError):
-        os.mkdir(runtime, 0o700)
-    there = os.lstat(runtime)
+    try:
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(runtime, 0o700)
+        there = os.lstat(runtime)
+    except OSError as error:
+        why = f"{error.strerror}: {VARIABLE} needs this folder, or that of FORERUN_RUNTIME_DIR in its place"
+        raise OSError(error.errno, why, runtime) from None
     if not stat.S_ISDIR(there.st_mode) or there.st_uid != user or there.st_mode & 0o077:
         raise PermissionError(f"{VARIABLE}: {runtime} is not this user's alone")
     folder = os.path.join(runtime, f"memory-{limit}")

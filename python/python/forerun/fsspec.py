@@ -44,8 +44,9 @@ from . import (
 )
 from ._default import default_engine
 from ._file import File
+from ._following import Following
 from ._forerun import Engine, Handle
-from ._object import Object, batch, read_alone, whole
+from ._object import TREE_FIRST, TREES, Object, batch, read_alone, whole
 from .parquet import Footers
 
 # Names of an object's version in the details of file systems, the strongest first.
@@ -126,6 +127,18 @@ def _native(
     except (OSError, ValueError) as error:
         _tell(fs, "error", str(error))
     return None
+
+
+def _native_listed(engine: Engine, fs: AbstractFileSystem, details: dict[str, Any]) -> Handle | None:
+    """An object of a listing, opened without a question to its store; None where one would be needed."""
+    try:
+        known = native.reached(fs, details["name"])
+        if known is None or not known.knows_tags or not details.get("ETag"):
+            return None
+        return Handle.stored(engine, known.url, known.variables, size=details["size"], e_tag=details["ETag"])
+    except (native.UnknownOptionError, OSError, ValueError):
+        # The opening of that file tells why.
+        return None
 
 
 def _tell(fs: AbstractFileSystem, kind: str, why: str) -> None:
@@ -233,24 +246,39 @@ class ForerunFileSystem(ChainedFileSystem):
         fs: AbstractFileSystem | None = None,
         engine: Engine | None = None,
         fo: str | None = None,
+        anon: bool | None = None,
         **kwargs: Any,
     ) -> None:
+        if anon is not None and fs is None:
+            # pandas gives it to any file system whose store has refused a request.
+            target_options = {**(target_options or {}), "anon": anon}
         for option in kwargs.keys() - _OPTIONS:
             to = f"target_options, or by an address as the options of {target_protocol!r}"
             raise ValueError(f"forerun: option {option!r}: give it to the target, in {to}")
         super().__init__(**kwargs)
         if (fs is None) == (target_protocol is None):
             raise ValueError("forerun: give either fs or target_protocol")
-        self.fs = fs or fsspec.filesystem(target_protocol, **(target_options or {}))
+        target = fs if fs is not None else fsspec.filesystem(target_protocol, **(target_options or {}))
+        self._target = target
+        self._may_lack_keys = fs is None
         self.engine = engine if engine is not None else default_engine()
         self.footers = Footers()
+        self._following = Following()
         # Files that `isfile` has opened, and when.
         self._found: dict[str, tuple[float, Handle]] = {}
         # As the target has them, for the methods of the base.
-        self._strip_protocol = lambda path: self.fs._strip_protocol(self._below(path))  # type: ignore[method-assign]
-        self._parent = lambda path: self.fs._parent(self._below(path))  # type: ignore[method-assign]
-        self.root_marker = self.fs.root_marker
-        self.sep = self.fs.sep
+        self._strip_protocol = lambda path: target._strip_protocol(self._below(path))  # type: ignore[method-assign]
+        self._parent = lambda path: target._parent(self._below(path))  # type: ignore[method-assign]
+        self.root_marker = target.root_marker
+        self.sep = target.sep
+
+    @property
+    def fs(self) -> AbstractFileSystem:
+        """The target. One that was made for this file system, and finds no keys, signs nothing, as `forerun.open`."""
+        if self._may_lack_keys:
+            self._target = native.unsigned(self._target)
+            self._may_lack_keys = False
+        return self._target
 
     @classmethod
     def _strip_protocol(cls, path: Any) -> Any:
@@ -270,7 +298,7 @@ class ForerunFileSystem(ChainedFileSystem):
         below = _stripped(path)
         if path.startswith("forerun::") and not path.startswith("forerun://"):
             end = "/" if below.endswith("/") else ""
-            below = self.fs._strip_protocol(below).removesuffix("/") + end
+            below = self._target._strip_protocol(below).removesuffix("/") + end
         return below
 
     @property
@@ -321,10 +349,14 @@ class ForerunFileSystem(ChainedFileSystem):
         part = kwargs.pop("forerun_part", None) or self.footers.part(path)
         if part is None and path.endswith(_LINES):
             part = {"first": _LINES_FIRST}
+        elif part is None and path.endswith(TREES):
+            part = {"first": TREE_FIRST}
         when, handle = self._found.pop(path, (0.0, None))
-        if not kwargs and handle is not None and time.monotonic() - when < _FOUND_SECONDS:
-            return Object(self, path, handle)
-        if not kwargs and (handle := _native(self.engine, self.fs, path, part=part)):
+        if time.monotonic() - when >= _FOUND_SECONDS:
+            handle = None
+        if not kwargs and (handle or (handle := _native(self.engine, self.fs, path, part=part))):
+            if self.footers.has_name(path):
+                self._announce_following(path)
             return Object(self, path, handle)
         file = self.fs.open(path, "rb", cache_type="none", **kwargs)
         if not isinstance(file, AbstractBufferedFile):
@@ -353,6 +385,12 @@ class ForerunFileSystem(ChainedFileSystem):
                 return True
         return self.fs.isfile(below)  # type: ignore[no-any-return]
 
+    def _announce_following(self, path: str) -> None:
+        listing = getattr(self.fs, "dircache", {}).get(self.fs._parent(path))
+        if listing:
+            of = functools.partial(_native_listed, self.engine, self.fs)
+            self._following.opened(path, listing, of)
+
     def _cat(self, path: str) -> Callable[[int, int], bytes]:
         def cat(start: int, end: int) -> bytes:
             return self.fs.cat_file(path, start=start, end=end)  # type: ignore[no-any-return]
@@ -363,9 +401,12 @@ class ForerunFileSystem(ChainedFileSystem):
         self, path: str, start: int | None = None, end: int | None = None, **kwargs: Any
     ) -> bytes:
         """The bytes of a file from `start` to `end`; negative ones count from its end."""
+        return self._cat_file(path, start, end, _FIRST, **kwargs)
+
+    def _cat_file(self, path: str, start: int | None, end: int | None, first_max: int, **kwargs: Any) -> bytes:
         if start is None or start == 0:
             # A small object in one round trip.
-            kwargs["forerun_part"] = {"first": min(end, _FIRST) if end and end > 0 else _FIRST}
+            kwargs["forerun_part"] = {"first": min(end, first_max) if end and end > 0 else first_max}
         with self.open(path, "rb", **kwargs) as file:
             if not isinstance(file, File):
                 # A stream without positions.
@@ -415,6 +456,9 @@ class ForerunFileSystem(ChainedFileSystem):
             paths = list(dict.fromkeys(path for path, _, _ in part))
             # Others than these may not bear two calls at once.
             threads = _OPEN_THREADS if getattr(self.fs, "async_impl", False) else 1
+            if threads > 1 and 1 < len(paths) == len(part):
+                yield from self._cat_all(part, kwargs)
+                continue
             opened = dict(zip(paths, self._open_all(paths, threads, kwargs), strict=True))
             try:
                 yield from batch([(opened[path], a, b) for path, a, b in part])
@@ -422,6 +466,22 @@ class ForerunFileSystem(ChainedFileSystem):
                 for file in opened.values():
                     if not isinstance(file, Exception):
                         file.close()
+
+    def _cat_all(self, ranges: list[tuple[Any, int | None, int | None]], kwargs: Any) -> Iterator[bytes | Exception]:
+        """The bytes of one range of each of several objects: opened and read side by side, small ones by one request."""
+        # What comes with an opening is held beside the memory of the engine: half as much in all, and 4 MiB at least.
+        held = self.engine.memory_limit // 2
+        threads = max(min(held // _PIECE, _OPEN_THREADS, len(ranges)), _OPEN_THREADS_MIN)
+        first_max = min(max(held // threads // _PIECE, 1) * _PIECE, _FIRST)
+
+        def one(of: tuple[Any, int | None, int | None]) -> bytes | Exception:
+            try:
+                return self._cat_file(*of, first_max, **kwargs)
+            except Exception as error:
+                return error
+
+        with ThreadPoolExecutor(threads) as pool:
+            yield from pool.map(one, ranges)
 
     def _open_all(self, paths: list[Any], threads: int, kwargs: Any) -> list[Any]:
         def one(path: Any) -> Any:
@@ -482,6 +542,9 @@ _FOUND_MAX = 64
 _OPEN_MAX = 256
 # As many as a store is asked at once for its objects: see forerun-store.
 _OPEN_THREADS = 64
+_OPEN_THREADS_MIN = 4
+# The longest request of the engine: a shorter beginning that came with the opening would be fetched again with it.
+_PIECE = 1 << 20
 
 
 def _or_raised(out: Iterator[bytes | Exception], returns: bool) -> Iterator[bytes | Exception]:

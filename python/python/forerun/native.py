@@ -95,6 +95,28 @@ def _s3(fs: Any, path: str) -> Reached:
     return Reached(f"s3://{path}", variables, knows_tags=True)
 
 
+def unsigned(fs: AbstractFileSystem) -> AbstractFileSystem:
+    """The same file system without signatures, if it is one of s3fs that has found no keys: it refuses to read so.
+
+    Those of gcsfs and adlfs read without by themselves.
+    """
+    known: Any = fs
+    if _name(fs) != "s3fs.core.S3FileSystem" or known.anon or known.asynchronous:
+        return fs
+    try:
+        credentials = known.s3._request_signer._credentials
+    except Exception:
+        # The call that follows fails in the same way.
+        return fs
+    if credentials is not None:
+        return fs
+    return type(known)(*known.storage_args, **{**known.storage_options, "anon": True})
+
+
+def _name(fs: AbstractFileSystem) -> str:
+    return f"{type(fs).__module__}.{type(fs).__qualname__}"
+
+
 # The endpoint of the engine's client, if none is given.
 _GOOGLE = "https://storage.googleapis.com"
 
@@ -123,7 +145,8 @@ _OF_OTHERS = {"fileendpoint", "queueendpoint", "tableendpoint", "blobsecondaryen
 
 
 def _az(fs: Any, path: str) -> Reached:
-    _refuse(fs, "credential", "client_id", "request_session", "version_aware")
+    # adlfs makes a credential of a service principal: it is named as it was given.
+    _refuse(fs, "client_id", "credential", "request_session", "version_aware")
     if getattr(fs, "location_mode", None) not in (None, "primary"):
         raise UnknownOptionError("location_mode")
     name, key, sas_token, endpoint = fs.account_name, fs.account_key, fs.sas_token, None
@@ -183,8 +206,7 @@ def reached(fs: AbstractFileSystem, path: str) -> Reached | None:
 
     Raises `UnknownOptionError` where an option of the target has no counterpart.
     """
-    kind = type(fs)
-    of = _TARGETS.get(f"{kind.__module__}.{kind.__qualname__}")
+    of = _TARGETS.get(_name(fs))
     if of is None or getattr(fs, "asynchronous", False):
         return None
     return of(fs, path)

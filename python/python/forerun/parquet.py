@@ -35,7 +35,7 @@ AHEAD_OF_FILTER = 1
 
 # Readers of these begin at the end: pyarrow with 64 KiB, DuckDB with half of that, from the block on that it lies in.
 _NAMES = (".parquet", ".parq", ".pq")
-_LAST = (64 << 10) + 4096
+LAST = (64 << 10) + 4096
 
 
 class Chunk(NamedTuple):
@@ -89,7 +89,7 @@ class Footers:
     def part(self, path: str) -> dict[str, Any] | None:
         """The part of a file that is read first, unless its footer is known: asked for with the opening."""
         is_known = any(of == path for of, _ in self._kept)
-        return {"last": _LAST} if self.has_name(path) and not is_known else None
+        return {"last": LAST} if self.has_name(path) and not is_known else None
 
     def found(self, path: str, size: int, length: int) -> None:
         """Takes note of the length of a footer, with its tail."""

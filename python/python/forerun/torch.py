@@ -158,13 +158,16 @@ def _worker() -> tuple[int, int]:
 
 
 class HintedDataset:
-    """A map-style dataset whose reads are announced in the process that makes them."""
+    """A map-style dataset whose reads are announced in the process that makes them.
+
+    Without `locate` the dataset says where its samples lie, as for `data_loader`.
+    """
 
     def __init__(
         self,
         dataset: MapDataset,
         plan: Plan,
-        locate: Callable[[int], Place | Sequence[Place]],
+        locate: Callable[[int], Place | Sequence[Place]] | None = None,
         *,
         engine: Engine | None = None,
         ahead: int = AHEAD,
@@ -172,7 +175,7 @@ class HintedDataset:
     ) -> None:
         self.dataset = dataset
         self.plan = plan
-        self.locate = locate
+        self.locate = locate if locate is not None else partial(place_of, dataset)
         self.engine = engine
         self.ahead = ahead
         self.worker = worker

@@ -27,7 +27,7 @@ pub(super) const METHOD: Method<Box<dyn Depth>> = Method {
     },
     build: |values| {
         Box::new(Fixed {
-            depth: Bytes(values[0]),
+            depth: Bytes(values.get("depth_bytes")),
         })
     },
 };

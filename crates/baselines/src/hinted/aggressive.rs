@@ -27,7 +27,7 @@ pub(super) const METHOD: Method<Box<dyn Policy>> = Method {
     },
     build: |values| {
         Box::new(Aggressive {
-            batches: Batches::of(values[0] as u32),
+            batches: Batches::of(values.get("batch_blocks") as u32),
         })
     },
 };

@@ -32,7 +32,7 @@ pub(super) const METHOD: Method<Box<dyn Policy>> = Method {
     },
     build: |values| {
         Box::new(FixedHorizon {
-            horizon: values[0] as u32,
+            horizon: values.get("horizon_refs") as u32,
         })
     },
 };

@@ -50,9 +50,9 @@ pub(super) const METHOD: Method<Box<dyn Policy>> = Method {
     },
     build: |values| {
         Box::new(ReverseAggressive {
-            fetch_time: values[0],
-            batches: Batches::of(values[1] as u32),
-            reverse_batch: values[2] as u32,
+            fetch_time: values.get("fetch_percent"),
+            batches: Batches::of(values.get("batch_blocks") as u32),
+            reverse_batch: values.get("reverse_batch_blocks") as u32,
             outdated: false,
             plan: Plan::default(),
         })

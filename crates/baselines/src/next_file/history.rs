@@ -46,14 +46,13 @@ pub(super) const METHOD: Method<Box<dyn NextFile>> = Method {
         ],
     },
     build: |values| {
-        let values = [0, 1, 2, 3].map(|at| values.get(at).copied().unwrap_or(0));
         Box::new(History {
-            confirm: values[0],
+            confirm: values.get("confirm"),
             limits: Limits {
-                files: u32::try_from(values[1]).unwrap_or(u32::MAX),
-                bytes: Bytes(values[2]),
+                files: u32::try_from(values.get("files")).unwrap_or(u32::MAX),
+                bytes: Bytes(values.get("bytes")),
             },
-            links_max: usize::try_from(values[3]).unwrap_or(usize::MAX),
+            links_max: usize::try_from(values.get("links")).unwrap_or(usize::MAX),
             links: BTreeMap::new(),
             order: VecDeque::new(),
             openers: VecDeque::new(),
@@ -179,7 +178,7 @@ mod tests {
     fn a_repeated_order_is_followed_and_another_one_breaks_it() {
         let mut folders = Folders::default();
         folders.list(FolderId(0), [Entry::default(); 20].into_iter().collect());
-        let mut method = (METHOD.build)(&[2, 256, 4096, 100]);
+        let mut method = METHOD.of(&[2, 256, 4096, 100]);
         let mut open = |entry, opener| {
             let folder = FolderId(0);
             let place = Place { folder, entry };

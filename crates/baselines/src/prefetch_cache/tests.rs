@@ -97,7 +97,7 @@ impl Rig {
             "fifo" => Order::Arrival(Arrivals::default()),
             _ => Order::Ranked(Ranking::new(rank_of(method))),
         };
-        let split = (crate::split::fixed::METHOD.build)(&[percent]);
+        let split = crate::split::fixed::METHOD.of(&[percent]);
         let mut method = PrefetchCache::of(order);
         method.begin(frames, Some(split));
         Self {

@@ -21,7 +21,7 @@ use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 
 use forerun_core::shape::{Shape, Strips, strips};
-use forerun_core::spec::{Knows, Method, Param, Spec};
+use forerun_core::spec::{Knows, Method, Param, Spec, Values};
 use forerun_core::{Block, DeviceId};
 
 pub(super) const METHOD: Method<Box<dyn Shape>> = Method {
@@ -110,11 +110,11 @@ pub(super) struct Stripe {
 }
 
 impl Stripe {
-    pub(super) fn new(values: &[u64]) -> Self {
+    pub(super) fn new(values: &Values<'_>) -> Self {
         Self {
-            threshold: values[0],
-            most: values[1].max(values[0]),
-            stripes_max: values[2],
+            threshold: values.get("threshold"),
+            most: values.get("most").max(values.get("threshold")),
+            stripes_max: values.get("stripes"),
             arrays: BTreeMap::new(),
         }
     }

@@ -22,7 +22,7 @@ pub(crate) const METHOD: Method<Box<dyn Split>> = Method {
     },
     build: |values| {
         Box::new(Fixed {
-            percent: values[0] as u8,
+            percent: values.get("percent") as u8,
         })
     },
 };

@@ -58,10 +58,10 @@ pub(super) const METHOD: Method<Box<dyn Split>> = Method {
     },
     build: |values| {
         Box::new(Gradient {
-            percent: values[0] as u8,
-            unit: values[1] as u8,
-            margin: values[2],
-            epoch: values[3] * 1_000_000,
+            percent: values.get("percent") as u8,
+            unit: values.get("unit_percent") as u8,
+            margin: values.get("margin_percent"),
+            epoch: values.get("epoch_ms") * 1_000_000,
             rises: true,
             began: Nanos(0),
             misses: 0,
@@ -143,7 +143,7 @@ mod tests {
     /// The part after each epoch of a load whose misses in an epoch depend on the part.
     fn parts(epochs: u64, misses: impl Fn(u8) -> u64) -> std::vec::Vec<u8> {
         let values = METHOD.spec.params.iter().map(|param| param.default);
-        let mut split = (METHOD.build)(&values.collect::<std::vec::Vec<_>>());
+        let mut split = METHOD.of(&values.collect::<std::vec::Vec<_>>());
         let mut part = split.percent(Nanos(0));
         let epochs = (1..=epochs).map(|epoch| {
             for _ in 0..misses(part) {
@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn an_epoch_in_which_no_frame_was_needed_is_not_judged() {
-        let mut split = (METHOD.build)(&[25, 2, 10, 1000]);
+        let mut split = METHOD.of(&[25, 2, 10, 1000]);
         split.percent(Nanos(0));
         split.missed(Miss::Prefetch);
         assert_eq!(split.percent(Nanos(2 * SECOND)), 25);

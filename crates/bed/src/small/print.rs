@@ -42,7 +42,7 @@ impl fmt::Display for SmallTable {
         )?;
         writeln!(
             f,
-            "{:>6}  {:7} {:5} {:21}{:>9} {:>17} {:>9} {:>14}",
+            "{:>6}  {:8} {:5} {:21}{:>9} {:>17} {:>9} {:>14}",
             "files", "program", "pass", "side", "time", "of runs", "x source", "x passthrough"
         )?;
         let mut before = None;
@@ -74,7 +74,7 @@ fn line(row: &Row) -> String {
         .fold(f64::INFINITY, f64::min);
     let most = row.runs_seconds.iter().copied().fold(0.0, f64::max);
     format!(
-        "{:>6}  {:7} {:5} {:21}{:>9.digits$} {:>17} {:>9.2} {:>14.2}",
+        "{:>6}  {:8} {:5} {:21}{:>9.digits$} {:>17} {:>9.2} {:>14.2}",
         row.files,
         row.program,
         row.pass,
@@ -115,8 +115,8 @@ mod tests {
             rows: vec![row, open],
         };
         let text = table.to_string();
-        let expected = " 20000  tar     cold  forerun --unchanging     1.500      1.250..2.000      \
-                        1.20           0.40\n\n 20000  open    warm  forerun --unchanging      21.0 ";
+        let expected = " 20000  tar      cold  forerun --unchanging     1.500      1.250..2.000      \
+                        1.20           0.40\n\n 20000  open     warm  forerun --unchanging      21.0 ";
         assert!(text.contains(expected), "{text}");
         assert!(text.contains("local, files of 3000 to 60000 bytes in 40 folders, 256 MiB"));
     }

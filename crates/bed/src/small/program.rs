@@ -2,7 +2,7 @@
 //!
 //! Called by [`small`](super). `tar`, `grep` and `find` are the machine's, with their output
 //! drained through a pipe (tar reads nothing for `/dev/null`). `random` and `open` are threads of
-//! this process that know all paths from the bed, so they list nothing.
+//! this process that know all paths from the bed, so they list nothing; those of [parts](super::part) list the folders.
 //!
 //! A candidate that answers with errors would be fast: exit codes, and the number of bytes or
 //! names, are checked.
@@ -16,6 +16,8 @@ use std::thread;
 use std::time::Instant;
 
 use serde::Serialize;
+
+use super::part::Part;
 
 use crate::bed::Files;
 use crate::content::Draws;
@@ -48,6 +50,18 @@ pub enum Program {
     Random,
     /// One thread opens, reads and closes files that are cached; the time of one.
     Open,
+    /// One thread reads the first bytes of each file.
+    Head,
+    /// Two threads do.
+    Head2,
+    /// The same of the middle.
+    Middle,
+    /// By two threads.
+    Middle2,
+    /// The same of the last bytes.
+    Tail,
+    /// By two threads.
+    Tail2,
 }
 
 impl fmt::Display for Program {
@@ -58,13 +72,41 @@ impl fmt::Display for Program {
             Self::Find => "find",
             Self::Random => "random",
             Self::Open => "open",
+            Self::Head => "head",
+            Self::Head2 => "head 2",
+            Self::Middle => "middle",
+            Self::Middle2 => "middle 2",
+            Self::Tail => "tail",
+            Self::Tail2 => "tail 2",
         })
     }
 }
 
 impl Program {
     /// In the order they are shown.
-    pub(super) const ALL: &[Self] = &[Self::Tar, Self::Grep, Self::Find, Self::Random, Self::Open];
+    pub(super) const ALL: &[Self] = &[
+        Self::Tar,
+        Self::Grep,
+        Self::Find,
+        Self::Random,
+        Self::Open,
+        Self::Head,
+        Self::Head2,
+        Self::Middle,
+        Self::Middle2,
+        Self::Tail,
+        Self::Tail2,
+    ];
+
+    /// Those that read one part of each file.
+    pub(super) const PARTS: &[Self] = &[
+        Self::Head,
+        Self::Head2,
+        Self::Middle,
+        Self::Middle2,
+        Self::Tail,
+        Self::Tail2,
+    ];
 
     /// Runs over all files below `root`, and gives the seconds it took.
     pub(super) fn run(self, root: &Path, files: &Files) -> Result<f64, Failure> {
@@ -92,6 +134,12 @@ impl Program {
             }
             Self::Random => random(root, files),
             Self::Open => open(root, files).at(root),
+            Self::Head => Part::Head.read(root, files, 1),
+            Self::Head2 => Part::Head.read(root, files, 2),
+            Self::Middle => Part::Middle.read(root, files, 1),
+            Self::Middle2 => Part::Middle.read(root, files, 2),
+            Self::Tail => Part::Tail.read(root, files, 1),
+            Self::Tail2 => Part::Tail.read(root, files, 2),
         }
     }
 }
@@ -224,7 +272,10 @@ mod tests {
     #[test]
     fn every_program_notices_a_file_that_is_short() {
         let (root, files) = filled();
-        let programs = Program::ALL.iter().filter(|program| {
+        let whole = Program::ALL
+            .iter()
+            .filter(|program| !Program::PARTS.contains(program));
+        let programs = whole.filter(|program| {
             matches!(program, Program::Random | Program::Open) || is_there(&program.to_string())
         });
         for program in programs.clone() {

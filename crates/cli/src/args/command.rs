@@ -13,7 +13,7 @@ use super::{Bench, Layout, Profile, Read};
 use super::{Completions, Man};
 #[cfg(feature = "mount")]
 use super::{Ctl, Mount, Try, Umount};
-use super::{List, Replay, Simulate, Trace};
+use super::{List, Replay, Simulate, Trace, Version};
 
 /// The command.
 #[derive(Debug, Subcommand)]
@@ -88,6 +88,10 @@ pub enum Command {
         forerun list presets\n  \
         forerun list --format json | jq -r .presets[].name")]
     List(List),
+    /// Print the version, and the parts of this binary
+    #[command(after_long_help = "Examples:\n  \
+        forerun version --verbose")]
+    Version(Version),
     #[cfg(feature = "install")]
     /// Print a completion script for a shell
     Completions(Completions),

@@ -38,6 +38,10 @@ pub struct Storage {
     #[arg(long, value_name = "ARRAY", conflicts_with = "emulate")]
     pub stripe: Option<Striping>,
 
+    /// Sign no request to a store, whatever credentials there are
+    #[arg(long)]
+    pub anonymous: bool,
+
     /// Number of these devices, from the arguments of `bench`
     #[arg(skip = 1_u16)]
     pub disks: u16,
@@ -109,6 +113,10 @@ pub struct Profile {
     /// Write the profile to this file, for --profile
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
+
+    /// Sign no request to a store, whatever credentials there are
+    #[arg(long)]
+    pub anonymous: bool,
 }
 
 /// Flags of every day first; what only research needs comes last, and its methods are not listed
@@ -116,7 +124,7 @@ pub struct Profile {
 pub(super) fn in_order(arg: Arg) -> Arg {
     match arg.get_id().as_str() {
         "memory" => arg.help_heading(Resettable::Reset).display_order(0),
-        "profile" | "profile_fixed" | "stripe" | "longest_wait" => {
+        "profile" | "profile_fixed" | "stripe" | "longest_wait" | "anonymous" => {
             arg.help_heading(Resettable::Reset).display_order(1)
         }
         "preset" | "emulate" | "backend" | "journal" => arg.help_heading("Research"),
@@ -154,6 +162,8 @@ pub(super) fn parse_read_bytes(text: &str) -> Result<Bytes, String> {
 pub(super) fn local_path() -> impl TypedValueParser<Value = PathBuf> {
     PathBufValueParser::new().try_map(|path| match address(&path) {
         None => Ok(path),
-        Some(_) => Err("it is the address of an object, which read, profile, bench and mount take"),
+        Some(_) => {
+            Err("it is the address of an object, which read, profile, bench, try and mount take")
+        }
     })
 }

@@ -30,11 +30,9 @@ use crate::quantity::{parse_duration, parse_size};
     -o memory=1GiB,allow-other, and dev, suid, noexec, noatime, nonempty. A mount is read-only.\n\
     It ends with `forerun umount MOUNTPOINT`, `umount MOUNTPOINT` or SIGTERM.\n\n\
     Examples:\n  \
-      forerun try /data                                 does it help here?\n  \
       forerun mount /data /fast                         then read below /fast\n  \
       forerun mount --allow-other --memory 1GiB --metrics 9898 /data /fast\n  \
-      forerun mount s3://bucket/data /fast              objects as files\n  \
-      forerun top                                       watch it work\n\n\
+      forerun mount s3://bucket/data /fast              objects as files\n\n\
     In /etc/fstab:\n  \
       /data  /fast  forerun  memory=1GiB,allow_other,_netdev  0 0"
 )]
@@ -68,7 +66,7 @@ pub struct Mount {
     pub metrics: Option<SocketAddr>,
 
     /// Path of the control socket; `forerun top` and `forerun ctl` then need it as an argument
-    /// [default: in /run/forerun for root, else in $XDG_RUNTIME_DIR/forerun]
+    /// [default: in /run/forerun for root, else in $XDG_RUNTIME_DIR/forerun or /tmp/forerun-UID]
     #[arg(long, value_name = "SOCKET")]
     pub control: Option<PathBuf>,
 
@@ -174,7 +172,9 @@ pub struct Umount {
 
 /// `forerun top`.
 #[derive(Debug, Group)]
-#[command(after_long_help = "Keys: q leaves, Tab shows the next mount.\n\n\
+#[command(after_long_help = "Keys: q leaves, Tab shows the next mount.\n\
+    Mounts are found by their control sockets: see --control of `forerun mount`. FORERUN_RUNTIME_DIR in the\n\
+    environment of both is another directory for them, of this user alone (mode 0700).\n\n\
     Examples:\n  \
     forerun top                  the mounts that run\n  \
     forerun top --list           one line for each\n  \

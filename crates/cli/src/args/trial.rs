@@ -19,15 +19,17 @@ const SECONDS_MAX: u32 = 600;
 #[command(
     after_long_help = "Nothing is written and nothing stays mounted. The files are read cold: \
     their pages are dropped\nfrom the page cache before each run, which slows other programs that use \
-    them for a moment.\n\n\
+    them for a moment.\nObjects of a store are read by plain ranges, by the fastest of rclone, s3fs-fuse and Python's \
+    s3fs that is\ninstalled (of S3 alone), and by forerun; nobody's cache is asked.\n\n\
     Examples:\n  \
     forerun try /data\n  \
     forerun try --readers 64 /data     as many programs as read at once\n  \
-    forerun try big.db"
+    forerun try big.db\n  \
+    forerun try s3://bucket/prefix     also gs:// and az://"
 )]
 pub struct Try {
-    /// Your own files: a directory, or one large file
-    #[arg(value_name = "DIR|FILE", value_parser = super::files::local_path())]
+    /// Your own files: a directory, one large file, or the objects below an address
+    #[arg(value_name = "DIR|FILE|ADDRESS")]
     pub path: PathBuf,
 
     /// How many read at once in the second part
@@ -43,4 +45,8 @@ pub struct Try {
     /// Memory of forerun
     #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = parse_size)]
     pub memory: Bytes,
+
+    /// Sign no request to a store, whatever credentials there are
+    #[arg(long)]
+    pub anonymous: bool,
 }

@@ -146,7 +146,7 @@ impl Plan {
         if let Some(text) = &wanted.workload {
             return Self::whole(args, text, entrants.collect::<Result<_, Failure>>()?);
         }
-        let sources = Sources::default();
+        let sources = Sources::default().anonymous(args.storage.anonymous);
         let paths = sources.listed(&args.paths)?;
         let folders = paths.iter().filter(|path| path.is_dir()).count();
         let given = paths.len() - folders;

@@ -55,17 +55,15 @@ pub fn run(args: &Mount, sockets: &Sockets) -> Result<(), Failure> {
 fn start(args: &Mount, sockets: &Sockets) -> Result<Running, Failure> {
     let checked = match address(&args.source) {
         Some(url) => {
-            let tree = || Sources::within(args.composition.memory).tree(url);
+            let sources = Sources::within(args.composition.memory);
+            let tree = || sources.anonymous(args.storage.anonymous).tree(url);
             point::check_for(tree, &args.mountpoint, args.nonempty)
         }
         None => point::check(&args.source, &args.mountpoint, args.nonempty),
     }?;
-    // Where no socket can be made the mount works all the same.
-    let own = || {
-        let name = sockets.name().map_err(|error| {
-            tracing::info!("`forerun top` will not find this mount: {error}");
-        });
-        name.ok()
+    let usual_control = match &args.control {
+        Some(_) => None,
+        None => sockets.name()?,
     };
     let wanted = Wanted {
         memory: args.composition.memory,
@@ -77,7 +75,7 @@ fn start(args: &Mount, sockets: &Sockets) -> Result<Running, Failure> {
         flags: args.flag.clone(),
         metrics: args.metrics,
         control: args.control.clone(),
-        usual_control: args.control.is_none().then(own).flatten(),
+        usual_control,
         journal: args.storage.journal.clone(),
         until_input_ends: args.until_input_ends,
     };

@@ -33,7 +33,10 @@ pub fn run(args: &args::Profile, out: &mut dyn Write) -> Result<(), Failure> {
         return Err(Failure::unusable(&args.path, why));
     }
     let mut device: Box<dyn Subject> = match address(&args.path) {
-        Some(url) => Box::new(Remote::new(&args.path, Sources::default().object(url)?)?),
+        Some(url) => Box::new(Remote::new(
+            &args.path,
+            Sources::default().anonymous(args.anonymous).object(url)?,
+        )?),
         None => Box::new(Direct::open(&args.path)?),
     };
     files::check_not_read(args.output.as_deref(), std::slice::from_ref(&args.path))?;

@@ -37,7 +37,7 @@ pub fn run(args: &args::Read, out: &mut dyn Write) -> Result<(), Failure> {
     files::check_not_read(args.storage.journal.as_deref(), &args.files)?;
     check_no_walks(&args.composition.methods)?;
     let stack = Stack::build(settings(args.preset, &args.composition)?, &args.storage)?;
-    let sources = Sources::default();
+    let sources = Sources::default().anonymous(args.storage.anonymous);
     let begun = Instant::now();
     let mut bytes = 0;
     let copied = args.files.iter().try_for_each(|file| {

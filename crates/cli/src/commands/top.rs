@@ -84,11 +84,12 @@ fn mounts(named: Option<&Path>, sockets: &Sockets) -> Result<Vec<Watched>, Failu
         let report = stats(&socket)?;
         return Ok(vec![(socket, report)]);
     }
+    sockets.check_named()?;
     let running = sockets.running();
     if running.is_empty() {
-        let folder = sockets.folder().display();
+        let folders = sockets.folders();
         return Err(Failure::Usage(format!(
-            "no mount of this user runs (none answers in {folder}); one with a --control of its own \
+            "no mount of this user runs (none answers in {folders}); one with a --control of its own \
              is named by that socket"
         )));
     }

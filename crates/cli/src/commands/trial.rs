@@ -1,6 +1,6 @@
-//! `forerun try`: a comparison with the kernel on the user's own files.
+//! `forerun try`: a comparison with the kernel on the user's own files, or with other programs on the objects of a store.
 //!
-//! Chooses a sample, looks whether it can be read cold, runs both candidates in turns, and says the
+//! Chooses a sample, looks whether it can be read cold, runs all candidates in turns, and says the
 //! answer in words with the command to use. A trial is [`crate::trial`].
 
 use std::io::Write;
@@ -15,10 +15,14 @@ use crate::composition::name_the_flag;
 use crate::failure::Failure;
 use crate::progress;
 use crate::quantity::{rough_size, size};
-use crate::trial::files::Chosen;
+use crate::sources::address;
+use crate::trial::files::{Chosen, Part};
 use crate::trial::side::{Engine, Kernel, Mount, Side};
 use crate::trial::verdict::{self, Row};
-use crate::trial::{PAIRS, cold, pairs};
+use crate::trial::{Prepare, TURNS, busy, cold, turns};
+
+#[cfg(feature = "object-store")]
+mod of_store;
 
 /// The cost of a run beside its reading: dropping pages, and a mount that comes and goes.
 const BESIDE: Duration = Duration::from_millis(500);
@@ -33,18 +37,38 @@ const RUN_MIN: Duration = Duration::from_millis(100);
 /// More of the files than this still resident, and a run is not a cold one.
 const RESIDENT_MAX: usize = 25;
 
+/// Takes the text of an answer.
+type Print<'a> = &'a mut dyn FnMut(String) -> Result<(), Failure>;
+
 /// Runs the command.
 ///
 /// # Errors
 /// Files that cannot be read, or cannot be read cold.
 pub fn run(args: &Try, out: &mut dyn Write) -> Result<(), Failure> {
-    let chosen = Chosen::of(&args.path)?;
     let mut print = |text: String| {
         out.write_all(text.as_bytes())
             .map_err(|e| Failure::output(&e))
     };
+    match address(&args.path) {
+        Some(url) => of_address(args, url, &mut print),
+        None => of_files(args, &mut print),
+    }
+}
+
+#[cfg(feature = "object-store")]
+use of_store::run as of_address;
+
+#[cfg(not(feature = "object-store"))]
+fn of_address(_: &Try, url: &str, _: Print<'_>) -> Result<(), Failure> {
+    crate::sources::Sources::default().tree(url).map(drop)
+}
+
+fn of_files(args: &Try, print: Print<'_>) -> Result<(), Failure> {
+    let chosen = Chosen::of(&args.path)?;
     let rotational = rotational(&chosen.folder);
-    print(headline(args, &chosen))?;
+    print(busy::warning().unwrap_or_default())?;
+    let what = format!("Read cold, in turns, for at most {} s", args.seconds);
+    print(headline(args, &chosen, "file", &what))?;
     cold::drop_pages(&chosen, &chosen.divide(1, 0, 1))?;
     let resident = cold::resident_percent(&chosen);
     if resident > RESIDENT_MAX {
@@ -58,60 +82,87 @@ pub fn run(args: &Try, out: &mut dyn Write) -> Result<(), Failure> {
     let kernel = Kernel {
         folder: chosen.folder.clone(),
     };
-    let forerun = side(args, &chosen, &mut print)?;
-    let mut readers = vec![1];
-    readers.extend(Some(args.readers.min(chosen.readers_max())).filter(|many| *many > 1));
-    let runs = 2 * PAIRS * readers.len() as u32;
-    let bar = progress::steps("reading", runs.into());
+    let forerun = side(args, &chosen, print)?;
+    let prepare = |parts: &[Vec<Part>]| cold::drop_pages(&chosen, parts);
+    let sides: [&dyn Side; 2] = [&kernel, forerun.as_ref()];
+    let rows = rows(args, &chosen, &[None], &sides, &prepare)?;
+    print(verdict::text(&rows, &command(args, &chosen), rotational))
+}
+
+/// The rows of one reader and of many, beside each of these candidates; forerun is the last side.
+fn rows(
+    args: &Try,
+    chosen: &Chosen,
+    peers: &[Option<&'static str>],
+    sides: &[&dyn Side],
+    prepare: Prepare<'_>,
+) -> Result<Vec<Row>, Failure> {
+    let readers = readers(args, chosen);
+    let runs = TURNS * sides.len() as u32;
+    let bar = progress::steps("reading", (runs * readers.len() as u32).into());
     let mut rows = Vec::new();
     for readers in readers {
         let step = || bar.inc(1);
-        let percent = if readers == 1 {
-            ONE_PERCENT
-        } else {
-            100 - ONE_PERCENT
-        };
-        let all = Duration::from_secs(args.seconds.into()) * percent / 100;
-        let each = (all / (2 * PAIRS)).saturating_sub(BESIDE).max(RUN_MIN);
-        let pairs = pairs(&chosen, readers, each, &kernel, forerun.as_ref(), &step)?;
-        rows.push(Row { readers, pairs });
+        let each = (share(args, readers) / runs)
+            .saturating_sub(BESIDE)
+            .max(RUN_MIN);
+        let rates = turns(chosen, readers, each, sides, prepare, &step)?;
+        rows.extend(Row::of(readers, peers, &rates));
     }
     bar.finish_and_clear();
-    let command = format!(
-        "forerun mount --memory {} {} MOUNTPOINT",
-        size(args.memory),
-        quoted(&chosen.folder)
-    );
-    print(verdict::text(&rows, &command, rotational))
+    Ok(rows)
 }
 
-fn headline(args: &Try, chosen: &Chosen) -> String {
+/// One reader, and as many as are wanted and there are parts for.
+fn readers(args: &Try, chosen: &Chosen) -> Vec<u32> {
+    let many = args.readers.min(chosen.readers_max());
+    [1].into_iter()
+        .chain(Some(many).filter(|many| *many > 1))
+        .collect()
+}
+
+/// The time of so many readers.
+fn share(args: &Try, readers: u32) -> Duration {
+    let percent = match readers {
+        1 => ONE_PERCENT,
+        _ => 100 - ONE_PERCENT,
+    };
+    Duration::from_secs(args.seconds.into()) * percent / 100
+}
+
+/// The command to use.
+fn command(args: &Try, chosen: &Chosen) -> String {
+    let anonymous = if args.anonymous { "--anonymous " } else { "" };
+    format!(
+        "forerun mount {anonymous}--memory {} {} MOUNTPOINT",
+        size(args.memory),
+        quoted(&chosen.folder)
+    )
+}
+
+fn headline(args: &Try, chosen: &Chosen, one: &str, what: &str) -> String {
     let sample = if chosen.is_sample {
         ", the first found"
     } else {
         ""
     };
     let files = match chosen.files.len() {
-        1 => "1 file".to_owned(),
-        count => format!("{count} files"),
+        1 => format!("1 {one}"),
+        count => format!("{count} {one}s"),
     };
     format!(
-        "{}: {files}, {}{sample}. Read cold, in turns, for about {} s.\n\n",
+        "{}: {files}, {}{sample}. {what}.\n\n",
         args.path.display(),
         rough_size(chosen.bytes() as f64),
-        args.seconds
     )
 }
 
 /// A mount, or the engine alone where none can be made.
-fn side(
-    args: &Try,
-    chosen: &Chosen,
-    print: &mut dyn FnMut(String) -> Result<(), Failure>,
-) -> Result<Box<dyn Side>, Failure> {
+fn side(args: &Try, chosen: &Chosen, print: Print<'_>) -> Result<Box<dyn Side>, Failure> {
     let mount = Mount {
         folder: chosen.folder.clone(),
         memory: args.memory,
+        is_anonymous: args.anonymous,
     };
     match mount.begin() {
         Ok(_) => Ok(Box::new(mount)),
@@ -126,6 +177,7 @@ fn side(
             Ok(Box::new(Engine {
                 folder: chosen.folder.clone(),
                 settings,
+                is_anonymous: args.anonymous,
             }))
         }
     }

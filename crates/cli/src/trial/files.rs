@@ -15,10 +15,10 @@ use crate::failure::Failure;
 use crate::files::{self, plain};
 
 /// A sample: more files are not read within a minute, and each is dropped from the cache by name.
-const FILES_MAX: usize = 4_000;
+pub(super) const FILES_MAX: usize = 4_000;
 
 /// A walk takes no longer than that: the files found by then are the sample.
-const WALK_MAX: Duration = Duration::from_secs(3);
+pub(super) const WALK_MAX: Duration = Duration::from_secs(3);
 
 /// The least there must be to read: less is read before a window has grown.
 const BYTES_MIN: u64 = 4 << 20;
@@ -70,15 +70,24 @@ impl Chosen {
                 is_sample: false,
             }
         };
-        if chosen.bytes() < BYTES_MIN {
-            let why = format!(
-                "{} bytes in {} files are too few to measure: must be at least 4MiB",
-                chosen.bytes(),
-                chosen.files.len()
-            );
-            return Err(Failure::unusable(path, why));
-        }
+        chosen.is_enough(path)?;
         Ok(chosen)
+    }
+
+    /// Whether there is enough to measure.
+    ///
+    /// # Errors
+    /// Too little.
+    pub(super) fn is_enough(&self, path: &Path) -> Result<(), Failure> {
+        if self.bytes() >= BYTES_MIN {
+            return Ok(());
+        }
+        let why = format!(
+            "{} bytes in {} files are too few to measure: must be at least 4MiB",
+            self.bytes(),
+            self.files.len()
+        );
+        Err(Failure::unusable(path, why))
     }
 
     /// Bytes of all files.

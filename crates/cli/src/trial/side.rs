@@ -1,7 +1,7 @@
-//! The two candidates of a trial, and a substitute for a mount where none can be made.
+//! Candidates of a trial, and a substitute for a mount where none can be made.
 //!
-//! The kernel reads the files where they are. forerun mounts their directory on a temporary one,
-//! anew for each run, so that nothing is left of the run before: programs would get the same, with
+//! The kernel reads the files where they are. forerun mounts their directory, or the objects of a store, on a
+//! temporary one, anew for each run, so that nothing is left of the run before: programs would get the same, with
 //! the cost of FUSE. Without the right to mount, its engine reads as `forerun read` does.
 
 use std::fs::File;
@@ -26,6 +26,7 @@ use crate::files::plain;
 use crate::mount::own_mount::OwnMount;
 use crate::mount::point;
 use crate::quantity::size;
+use crate::sources::Sources;
 
 /// How long a mount may take to appear, and to end.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -86,56 +87,77 @@ impl Run for Kernel {
     }
 }
 
-/// The folder through a mount of it.
+/// The folder, or the objects below an address, through a mount.
 #[derive(Debug)]
 pub struct Mount {
-    /// The folder.
+    /// The folder or address.
     pub folder: PathBuf,
     /// Memory of the mount.
     pub memory: Bytes,
+    /// Requests to a store are not signed.
+    pub is_anonymous: bool,
 }
 
 impl Side for Mount {
     fn begin(&self) -> Result<Box<dyn Run>, Failure> {
-        Ok(Box::new(Mounted::start(&self.folder, self.memory)?))
+        let program = std::env::current_exe().map_err(|e| cannot(&e))?;
+        let command = |point: &Path| {
+            let mut command = Command::new(program);
+            // Its input ends with this process, however that ends.
+            command
+                .args(["mount", "--foreground", "--until-input-ends", "--memory"])
+                .arg(size(self.memory).to_string())
+                .args(self.is_anonymous.then_some("--anonymous"))
+                .args([&self.folder, point]);
+            command
+        };
+        let is_there = |point: &Path| Ok(point::ours(point)?.is_some());
+        Ok(Box::new(Mounted::start(command, is_there)?))
     }
 }
 
 /// A mount on a temporary directory, while it lives.
 #[derive(Debug)]
-struct Mounted {
+pub(super) struct Mounted {
     daemon: Child,
     point: TempDir,
 }
 
+fn cannot(error: &io::Error) -> Failure {
+    Failure::Run(format!("cannot mount: {}", plain(error)))
+}
+
 impl Mounted {
-    fn start(folder: &Path, memory: Bytes) -> Result<Self, Failure> {
-        let cannot = |e: io::Error| Failure::Run(format!("cannot mount: {}", plain(&e)));
+    /// Starts a program that mounts on a folder, and waits until it has.
+    pub(super) fn start(
+        command: impl FnOnce(&Path) -> Command,
+        is_there: impl Fn(&Path) -> Result<bool, Failure>,
+    ) -> Result<Self, Failure> {
         clear_what_was_left();
         let point = tempfile::Builder::new()
             .prefix(PREFIX)
             .tempdir()
-            .map_err(cannot)?;
-        let program = std::env::current_exe().map_err(cannot)?;
-        let daemon = Command::new(program)
-            // Its input ends with this process, however that ends.
-            .args(["mount", "--foreground", "--until-input-ends", "--memory"])
-            .arg(size(memory).to_string())
-            .args([folder, point.path()])
+            .map_err(|e| cannot(&e))?;
+        let daemon = command(point.path())
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()
-            .map_err(cannot)?;
+            .map_err(|e| cannot(&e))?;
         let mut mounted = Self { daemon, point };
         let end = Instant::now() + PATIENCE;
-        while point::ours(mounted.point.path())?.is_none() {
-            if mounted.daemon.try_wait().map_err(cannot)?.is_some() || Instant::now() > end {
+        while !is_there(mounted.point.path())? {
+            let has_ended = mounted.daemon.try_wait().map_err(|e| cannot(&e))?.is_some();
+            if has_ended || Instant::now() > end {
                 return Err(Failure::Run(mounted.said()));
             }
             std::thread::sleep(PERIOD);
         }
         Ok(mounted)
+    }
+
+    pub(super) fn point(&self) -> &Path {
+        self.point.path()
     }
 
     /// The last line of a daemon that does not run.
@@ -147,13 +169,6 @@ impl Mounted {
         }
         let line = said.lines().last().unwrap_or("it does not answer");
         line.trim_start_matches("forerun: ").to_owned()
-    }
-}
-
-impl Run for Mounted {
-    fn rate(&self, parts: &[Vec<Part>], each: Duration) -> Result<f64, Failure> {
-        let folder = self.point.path().to_owned();
-        Kernel { folder }.rate(parts, each)
     }
 }
 
@@ -170,6 +185,8 @@ impl Drop for Mounted {
         if matches!(point::ours(self.point.path()), Ok(Some(_))) {
             let left = OwnMount::at(self.point.path());
             let _ = left.map(|(_, left)| left.take_off(self.point.path()));
+        } else if super::peers::is_mounted(self.point.path()) {
+            super::peers::take_off(self.point.path());
         }
     }
 }
@@ -200,13 +217,15 @@ fn clear_what_was_left() {
     }
 }
 
-/// The folder through the engine, without a mount.
+/// The folder or address through the engine, without a mount.
 #[derive(Debug)]
 pub struct Engine {
-    /// The folder.
+    /// The folder or address.
     pub folder: PathBuf,
     /// The settings of each run's engine.
     pub settings: Settings,
+    /// Requests to a store are not signed.
+    pub is_anonymous: bool,
 }
 
 impl Side for Engine {
@@ -216,6 +235,7 @@ impl Side for Engine {
         Ok(Box::new(Driven {
             folder: self.folder.clone(),
             driver: driver.into(),
+            sources: Sources::default().anonymous(self.is_anonymous),
         }))
     }
 }
@@ -223,14 +243,13 @@ impl Side for Engine {
 struct Driven {
     folder: PathBuf,
     driver: Arc<Driver>,
+    sources: Sources,
 }
 
 impl Run for Driven {
     fn rate(&self, parts: &[Vec<Part>], each: Duration) -> Result<f64, Failure> {
         let open = |name: &Path| -> Result<Open, Failure> {
-            let path = self.folder.join(name);
-            let reader = self.driver.open(&path);
-            let reader = reader.map_err(|e| Failure::Run(e.to_string()))?;
+            let reader = self.sources.open(&self.driver, &self.folder.join(name))?;
             Ok(Box::new(move |buffer: &mut [u8], at| {
                 reader.read_at(buffer, at)
             }))

@@ -1,8 +1,8 @@
 //! The verdict of a trial in words, from its rates.
 //!
 //! Rates on a machine that does other work move by tens of percent, so a difference counts only
-//! where the pairs agree: the median ratio beyond [`CLEAR`], and no pair on the other side of
-//! one. A median near one is "about as fast"; one beyond, with pairs that disagree, is no answer.
+//! where the pairs agree: the ratio of the two median rates beyond [`CLEAR`], and no pair on the other side of
+//! one. A ratio near one is "about as fast"; one beyond, with pairs that disagree, is no answer.
 
 use std::fmt::Write;
 
@@ -14,13 +14,13 @@ const CLEAR: f64 = 1.2;
 /// One turn of both candidates over the same bytes, in bytes a second.
 #[derive(Clone, Copy, Debug)]
 pub struct Pair {
-    /// Through the kernel.
-    pub kernel: f64,
+    /// Through the kernel, or another program.
+    pub other: f64,
     /// Through forerun.
     pub forerun: f64,
 }
 
-/// How forerun compares with the kernel.
+/// How forerun compares with the other candidate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Outcome {
     /// Clearly faster, in every pair.
@@ -38,52 +38,96 @@ pub enum Outcome {
 pub struct Row {
     /// Number of concurrent readers.
     pub readers: u32,
+    /// The other candidate of a store; none is the kernel.
+    pub peer: Option<&'static str>,
     /// The pairs of runs; at least one.
     pub pairs: Vec<Pair>,
 }
 
 impl Row {
-    /// Ratios of forerun to the kernel, the smallest first.
-    fn ratios(&self) -> Vec<f64> {
-        let ratio = |pair: &Pair| pair.forerun / pair.kernel.max(1.0);
-        let mut ratios: Vec<_> = self.pairs.iter().map(ratio).collect();
-        ratios.sort_by(f64::total_cmp);
-        ratios
+    /// The rows of one workload: forerun's rates, which come last, beside those of each other candidate.
+    #[must_use]
+    pub fn of(readers: u32, peers: &[Option<&'static str>], rates: &[Vec<f64>]) -> Vec<Self> {
+        let Some((forerun, others)) = rates.split_last() else {
+            return Vec::new();
+        };
+        let row = |(peer, rates): (&Option<&'static str>, &Vec<f64>)| Self {
+            readers,
+            peer: *peer,
+            pairs: rates
+                .iter()
+                .zip(forerun)
+                .map(|(&other, &forerun)| Pair { other, forerun })
+                .collect(),
+        };
+        peers.iter().zip(others).map(row).collect()
+    }
+
+    /// The median rates of the other candidate and of forerun.
+    fn rates(&self) -> (f64, f64) {
+        let rate = |of: fn(&Pair) -> f64| {
+            let mut rates: Vec<_> = self.pairs.iter().map(of).collect();
+            rates.sort_by(f64::total_cmp);
+            median(&rates)
+        };
+        (rate(|pair| pair.other), rate(|pair| pair.forerun))
+    }
+
+    /// The quotient of the two rates.
+    fn ratio(&self) -> f64 {
+        let (other, forerun) = self.rates();
+        forerun / other.max(1.0)
+    }
+
+    /// The smallest and the largest ratio of a pair.
+    fn spread(&self) -> (f64, f64) {
+        let ratios = self
+            .pairs
+            .iter()
+            .map(|pair| pair.forerun / pair.other.max(1.0));
+        ratios.fold((f64::INFINITY, 0.0), |(least, most), ratio| {
+            (ratio.min(least), ratio.max(most))
+        })
     }
 
     /// How it went.
     #[must_use]
     pub fn outcome(&self) -> Outcome {
-        let ratios = self.ratios();
-        match (ratios.first(), median(&ratios), ratios.last()) {
-            (Some(least), middle, _) if middle >= CLEAR && *least > 1.0 => Outcome::Faster,
-            (_, middle, Some(most)) if middle <= 1.0 / CLEAR && *most < 1.0 => Outcome::Slower,
-            (_, middle, _) if middle < CLEAR && middle > 1.0 / CLEAR => Outcome::Same,
-            _ => Outcome::Unclear,
+        let (ratio, (least, most)) = (self.ratio(), self.spread());
+        if ratio >= CLEAR && least > 1.0 {
+            Outcome::Faster
+        } else if ratio <= 1.0 / CLEAR && most < 1.0 {
+            Outcome::Slower
+        } else if ratio < CLEAR && ratio > 1.0 / CLEAR {
+            Outcome::Same
+        } else {
+            Outcome::Unclear
         }
     }
 
-    fn line(&self) -> String {
-        let ratios = self.ratios();
-        let rate = |of: fn(&Pair) -> f64| {
-            let mut rates: Vec<_> = self.pairs.iter().map(of).collect();
-            rates.sort_by(f64::total_cmp);
-            format!("{}/s", rough_size(median(&rates)))
-        };
+    fn name(&self) -> String {
+        let readers = readers(self.readers);
+        match self.peer {
+            Some(peer) => format!("{readers}, {peer}"),
+            None => readers,
+        }
+    }
+
+    fn line(&self, width: usize) -> String {
         let word = match self.outcome() {
             Outcome::Faster => "faster",
             Outcome::Slower => "slower",
             Outcome::Same => "about as fast",
             Outcome::Unclear => "unclear",
         };
-        let (kernel, forerun) = (rate(|pair| pair.kernel), rate(|pair| pair.forerun));
-        let spread = match (ratios.first(), ratios.last()) {
-            (Some(least), Some(most)) => format!(" ({least:.2} to {most:.2})"),
-            _ => String::new(),
-        };
-        let ratio = median(&ratios);
-        let readers = readers(self.readers);
-        format!("{readers:<14}{kernel:>12}  {forerun:>12}   {ratio:.2} times{spread}, {word}")
+        let shown = |rate: f64| format!("{}/s", rough_size(rate));
+        let (other, forerun) = self.rates();
+        let (other, forerun) = (shown(other), shown(forerun));
+        let (ratio, (least, most)) = (self.ratio(), self.spread());
+        let name = self.name();
+        format!(
+            "{name:<width$}{other:>12}  {forerun:>12}   {ratio:.2} times ({least:.2} to {most:.2}), {word}"
+        )
     }
 }
 
@@ -102,25 +146,65 @@ fn readers(count: u32) -> String {
     }
 }
 
+/// The table of all workloads.
+fn table(rows: &[Row], other: &str) -> String {
+    let names = rows.iter().map(|row| row.name().len() + 2);
+    let width = names.max().unwrap_or(0).max(14);
+    let mut text = format!("{:<width$}{other:>12}  {:>12}\n", "", "forerun");
+    for row in rows {
+        let _ = writeln!(text, "{}", row.line(width));
+    }
+    text
+}
+
+/// The workloads that went so, in words.
+fn with(rows: &[Row], outcome: Outcome) -> String {
+    let rows = rows.iter().filter(|row| row.outcome() == outcome);
+    let name = |row: &Row| match outcome {
+        Outcome::Same | Outcome::Unclear => readers(row.readers),
+        _ => format!("{} ({:.1} times)", readers(row.readers), row.ratio()),
+    };
+    rows.map(name).collect::<Vec<_>>().join(" and ")
+}
+
+/// The table of a store, a sentence for each other candidate, and the command to use, which is `command` unless nothing
+/// is gained.
+#[must_use]
+pub fn text_of_store(rows: &[Row], command: &str) -> String {
+    let mut text = table(rows, "other") + "\n";
+    let mut peers: Vec<&str> = rows.iter().filter_map(|row| row.peer).collect();
+    peers.sort_unstable();
+    peers.dedup();
+    for peer in peers {
+        let of_peer = |row: &&Row| row.peer == Some(peer);
+        let rows: Vec<Row> = rows.iter().filter(of_peer).cloned().collect();
+        let outcomes = [
+            (Outcome::Faster, "faster"),
+            (Outcome::Same, "about as fast"),
+            (Outcome::Slower, "slower"),
+            (Outcome::Unclear, "unclear, as runs differ too much,"),
+        ];
+        let parts = outcomes.map(|(outcome, word)| match with(&rows, outcome) {
+            with if with.is_empty() => with,
+            with => format!("{word} with {with}"),
+        });
+        let parts: Vec<_> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+        let _ = writeln!(text, "Beside {peer}: {}.", parts.join(", "));
+    }
+    let is_gained = rows.iter().any(|row| row.outcome() == Outcome::Faster);
+    let is_lost = rows.iter().any(|row| row.outcome() == Outcome::Slower);
+    if is_gained && !is_lost {
+        let _ = writeln!(text, "To use it:\n  {command}");
+    }
+    text
+}
+
 /// The table of all workloads, the answer, and the command to use, which is `command` unless
 /// nothing is gained. `is_rotational` is the kernel's flag of the device.
 #[must_use]
 pub fn text(rows: &[Row], command: &str, is_rotational: Option<bool>) -> String {
-    let mut text = format!("{:<14}{:>12}  {:>12}\n", "", "kernel", "forerun");
-    for row in rows {
-        let _ = writeln!(text, "{}", row.line());
-    }
-    let of = |outcome: Outcome| {
-        let rows = rows.iter().filter(|row| row.outcome() == outcome);
-        let name = |row: &Row| {
-            let times = median(&row.ratios());
-            match outcome {
-                Outcome::Same | Outcome::Unclear => readers(row.readers),
-                _ => format!("{} ({times:.1} times)", readers(row.readers)),
-            }
-        };
-        rows.map(name).collect::<Vec<_>>().join(" and ")
-    };
+    let mut text = table(rows, "kernel");
+    let of = |outcome: Outcome| with(rows, outcome);
     let (faster, slower) = (of(Outcome::Faster), of(Outcome::Slower));
     let answer = match (faster.is_empty(), slower.is_empty()) {
         (false, true) => format!("forerun helps here: with {faster} programs get more.\n"),
@@ -160,12 +244,13 @@ mod tests {
     use super::*;
 
     fn row(readers: u32, pairs: &[(f64, f64)]) -> Row {
-        let pair = |(kernel, forerun): &(f64, f64)| Pair {
-            kernel: kernel * 1e6,
+        let pair = |(other, forerun): &(f64, f64)| Pair {
+            other: other * 1e6,
             forerun: forerun * 1e6,
         };
         Row {
             readers,
+            peer: None,
             pairs: pairs.iter().map(pair).collect(),
         }
     }
@@ -199,9 +284,9 @@ mod tests {
             snapbox::str![[r#"
                     kernel       forerun
 1 reader         79.0 MB/s     78.5 MB/s   0.99 times (0.99 to 1.00), about as fast
-16 readers       23.0 MB/s     75.0 MB/s   3.24 times (3.12 to 3.45), faster
+16 readers       23.0 MB/s     75.0 MB/s   3.26 times (3.12 to 3.45), faster
 
-forerun helps here: with 16 readers (3.2 times) programs get more.
+forerun helps here: with 16 readers (3.3 times) programs get more.
 To use it:
   forerun mount /data /fast
 
@@ -231,5 +316,47 @@ readahead is enough.
         let unclear = row(1, &[(20.0, 70.0), (21.0, 20.0)]);
         assert!(text(&[same, unclear], "x", Some(false)).contains("No answer with 1 reader"));
         assert!(text(&[faster, slower], "x", None).starts_with(' '));
+    }
+    /// Medians of rates and medians of ratios differ: the ratio is that of the rates that stand beside it.
+    #[test]
+    fn the_ratio_is_the_quotient_of_the_rates_beside_it() {
+        let row = row(
+            1,
+            &[
+                (400.0, 68.0),
+                (526.0, 150.0),
+                (400.0, 150.8),
+                (600.0, 160.0),
+            ],
+        );
+        let line = row.line(14);
+        assert!(
+            line.contains("463.0 MB/s    150.4 MB/s   0.32 times (0.17 to 0.38)"),
+            "{line}"
+        );
+    }
+
+    #[test]
+    fn a_store_has_a_sentence_for_each_other_candidate() {
+        let rates = |scale: f64| vec![20e6 * scale, 21e6 * scale, 22e6 * scale, 21e6 * scale];
+        let mut rows = Vec::new();
+        for (readers, forerun) in [(1, 3.0), (16, 4.0)] {
+            let all = [rates(1.0), rates(3.9), rates(forerun)];
+            rows.extend(Row::of(readers, &[Some("ranges"), Some("rclone")], &all));
+        }
+        snapbox::assert_data_eq!(
+            text_of_store(&rows, "forerun mount s3://b /fast"),
+            snapbox::str![[r#"
+                           other       forerun
+1 reader, ranges       21.0 MB/s     63.0 MB/s   3.00 times (3.00 to 3.00), faster
+1 reader, rclone       81.9 MB/s     63.0 MB/s   0.77 times (0.77 to 0.77), slower
+16 readers, ranges     21.0 MB/s     84.0 MB/s   4.00 times (4.00 to 4.00), faster
+16 readers, rclone     81.9 MB/s     84.0 MB/s   1.03 times (1.03 to 1.03), about as fast
+
+Beside ranges: faster with 1 reader (3.0 times) and 16 readers (4.0 times).
+Beside rclone: about as fast with 16 readers, slower with 1 reader (0.8 times).
+
+"#]]
+        );
     }
 }

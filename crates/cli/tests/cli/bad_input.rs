@@ -45,11 +45,11 @@ fn a_log_filter_that_cannot_be_read_is_named() {
 
 #[test]
 fn commands_for_files_alone_refuse_addresses_by_name() {
-    for command in ["try s3://b/a", "layout https://h/a"] {
+    for command in ["layout s3://b/a", "layout https://h/a"] {
         let output = forerun(command).code(2).get_output().clone();
         let said = String::from_utf8(output.stderr).unwrap();
         assert!(
-            said.contains("address of an object, which read, profile, bench and mount take"),
+            said.contains("address of an object, which read, profile, bench, try and mount take"),
             "{said}"
         );
     }

@@ -1,6 +1,7 @@
 //! A newcomer's commands: examples, manual pages, completions, and answers instead of riddles.
 
 use std::fs;
+use std::os::unix::fs::DirBuilderExt;
 use std::process::Command;
 
 use snapbox::cmd::cargo_bin;
@@ -152,15 +153,25 @@ fn impossible_sizes_and_paths_are_answered_in_the_users_words() {
 #[test]
 fn where_no_mount_runs_top_says_where_it_looked() {
     let folder = Folder::new();
-    let output = Command::new(cargo_bin!("forerun"))
-        .args(["top", "--once"])
-        .env("FORERUN_RUNTIME_DIR", folder.path("none"))
-        .output()
-        .unwrap();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(2));
+    let top = || {
+        let output = Command::new(cargo_bin!("forerun"))
+            .args(["top", "--once"])
+            .env("FORERUN_RUNTIME_DIR", folder.path("none"))
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(2));
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let name = folder.name("none");
+    let said = top();
     assert!(
-        said.contains("no mount of this user runs") && said.contains(&folder.name("none")),
+        said.contains(&format!("FORERUN_RUNTIME_DIR={name}: no such directory")),
+        "{said}"
+    );
+    fs::DirBuilder::new().mode(0o700).create(&name).unwrap();
+    let said = top();
+    assert!(
+        said.contains("no mount of this user runs") && said.contains(&name),
         "{said}"
     );
 }

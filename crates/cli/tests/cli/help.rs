@@ -26,6 +26,7 @@ Commands:
   replay       Replay the decisions of a journal and compare them
   reproduce    Measure the claims of a paper again
   list         List presets, methods, devices, backends and trace formats
+  version      Print the version, and the parts of this binary
   completions  Print a completion script for a shell
   man          Print a manual page
   help         Print this message or the help of the given subcommand(s)
@@ -67,6 +68,7 @@ Options:
                              [default: 256MiB]
       --offset <SIZE>        Offset of the first byte in each file; past its end is nothing, not an
                              error [default: 0]
+      --anonymous            Sign no request to a store, whatever credentials there are
       --length <SIZE>        Bytes to read of each file at most [default: to its end]
       --longest-wait <TIME>  Longest wait for a turn among many readers, 1ms to 1h; longer switches
                              less [default: 3s]
@@ -110,6 +112,7 @@ Arguments:
 
 Options:
   -o, --output <FILE>  Write the profile to this file, for --profile
+      --anonymous      Sign no request to a store, whatever credentials there are
   -h, --help           Print help (see more with '--help')
 
 "#]]);
@@ -183,6 +186,7 @@ Storage:
                         another layout than RAID-0
       --stripe <ARRAY>  The array of the files, if it is not detected or differs:
                         strip=64KiB,disks=4, with raid10, raid5 or raid6 behind it
+      --anonymous       Sign no request to a store, whatever credentials there are
       --backend <NAME>  Backend that reads the device (see `forerun list backends`) [default: the
                         best that works]
       --journal <FILE>  Record every decision to this file, for `forerun replay`

@@ -1,5 +1,7 @@
 //! Objects of a store by their addresses, in the commands that read files.
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 use forerun::profile_file;
@@ -110,4 +112,107 @@ fn a_profile_of_a_store_is_measured_written_and_taken() {
     assert!((1..=64).contains(&written.servers()), "{said}");
     let words = format!("read s3://b/large --profile {profile} --length 1MiB");
     assert_eq!(forerun(&server, &words).0, 0);
+}
+
+/// A trial of objects, by a program that finds the other programs of this folder alone.
+fn trial(server: &Server, path: &Folder, words: &str) -> (Option<i32>, String) {
+    let output = Command::new(cargo_bin!("forerun"))
+        .args([
+            "try",
+            "--seconds",
+            "1",
+            "--readers",
+            "2",
+            "--memory",
+            "16MiB",
+        ])
+        .args(words.split_whitespace())
+        .env("AWS_ENDPOINT_URL", server.url(""))
+        .env("AWS_ACCESS_KEY_ID", "key")
+        .env("AWS_SECRET_ACCESS_KEY", "secret")
+        .env("FORERUN_RUNTIME_DIR", path.path("run"))
+        .env("PATH", path.path(""))
+        .output()
+        .unwrap();
+    let said = [output.stdout, output.stderr].concat();
+    (output.status.code(), String::from_utf8(said).unwrap())
+}
+
+#[test]
+fn a_trial_reads_objects_by_ranges_and_through_forerun_and_names_a_peer_that_cannot() {
+    let (server, path) = (Server::start(), Folder::new());
+    for key in 0..3 {
+        server.put(&format!("/b/p/f/{key}"), "1", vec![1; 3 << 20]);
+    }
+    let (code, said) = trial(&server, &path, "s3://b/p");
+    assert_eq!(code, Some(0), "{said}");
+    for words in [
+        "s3://b/p: 3 objects, 9.44 MB. Read in turns, for at most 1 s",
+        "Neither rclone, s3fs-fuse nor Python's s3fs is installed",
+        "\n1 reader, ranges ",
+        "\n2 readers, ranges ",
+        "\nBeside ranges: ",
+    ] {
+        assert!(said.contains(words), "{words}:\n{said}");
+    }
+    let rclone = path.file(
+        "rclone",
+        b"#!/bin/sh\n[ $1 = version ] || { echo no such remote >&2; exit 3; }\n",
+    );
+    fs::set_permissions(rclone, fs::Permissions::from_mode(0o755)).unwrap();
+    let (code, said) = trial(&server, &path, "s3://b/p");
+    assert_eq!(code, Some(0), "{said}");
+    assert!(
+        said.contains("Without rclone, which cannot read this: no such remote\n"),
+        "{said}"
+    );
+    assert!(
+        said.contains("\nBeside ranges: ") && !said.contains("Beside rclone"),
+        "{said}"
+    );
+    let (code, said) = trial(&server, &path, "s3://b/none");
+    assert_eq!(code, Some(2), "{said}");
+    server.put("/b/q/small", "1", vec![1; 100]);
+    let (code, said) = trial(&server, &path, "s3://b/q");
+    assert_eq!(code, Some(2), "{said}");
+    assert!(
+        said.contains("100 bytes in 1 files are too few to measure"),
+        "{said}"
+    );
+}
+
+/// The exit code alone.
+fn code_of(server: &Server, words: &str) -> Option<i32> {
+    let output = Command::new(cargo_bin!("forerun"))
+        .args(words.split_whitespace())
+        .env("AWS_ENDPOINT_URL", server.url(""))
+        .env("AWS_ACCESS_KEY_ID", "key")
+        .env("AWS_SECRET_ACCESS_KEY", "secret")
+        .output()
+        .unwrap();
+    output.status.code()
+}
+
+/// The flag counts, although there are credentials.
+#[test]
+fn no_request_is_signed_where_the_user_says_so() {
+    let server = Server::start();
+    server.put("/b/one", "1", content(1));
+    let signed = || {
+        let lines = server.lines().into_iter();
+        lines
+            .filter(|line| line.to_lowercase().starts_with("authorization:"))
+            .count()
+    };
+    for words in [
+        "read s3://b/one",
+        "bench s3://b/one --preset none --memory 4MiB",
+    ] {
+        // The object has bytes that are no text.
+        let code = code_of(&server, &format!("{words} --anonymous"));
+        assert_eq!(code, Some(0), "{words}");
+        assert_eq!(signed(), 0, "{words}");
+    }
+    assert_eq!(code_of(&server, "read s3://b/one"), Some(0));
+    assert!(signed() > 0);
 }

@@ -182,11 +182,12 @@ fn an_emulated_device_takes_its_time() {
 /// With it, objects are read: `crates/store`.
 #[cfg(not(feature = "object-store"))]
 #[test]
-fn an_address_names_the_feature_that_reads_it() {
+fn an_address_names_the_installations_that_read_it() {
     forerun("read s3://bucket/key")
         .code(2)
         .stdout_eq("")
         .stderr_eq(
-            "forerun: s3://bucket/key: is an address, and this forerun was built without the feature `object-store`\n",
+            "forerun: s3://bucket/key: is an address, and this forerun was built without object stores: `make install`, \
+             the packages and `cargo install --path crates/cli` have them\n",
         );
 }

@@ -99,23 +99,6 @@ fn umount_takes_off_what_is_ours_and_unused() {
 }
 
 #[test]
-fn a_mount_whose_sockets_folder_cannot_be_used_works_without() {
-    let folder = folder();
-    fs::write(folder.path().join("source/a"), bytes(1000, 1)).unwrap();
-    // A file where the folder of sockets should be.
-    fs::write(folder.path().join("run"), "").unwrap();
-    let Some(mounted) = Mounted::of(folder, &[]) else {
-        return;
-    };
-    assert_eq!(fs::read(mounted.point("a")).unwrap(), bytes(1000, 1));
-    let (code, said) = forerun(&mounted, &["top", "--once"]);
-    assert!(
-        code == 2 && said.contains("no mount of this user runs"),
-        "{said}"
-    );
-}
-
-#[test]
 fn a_kernel_readahead_that_cannot_be_set_is_warned_about_if_it_was_asked_for() {
     if !can_mount() {
         return;

@@ -24,11 +24,14 @@ mod passed_bytes;
 mod passthrough;
 mod reading;
 mod rights;
+mod sessions;
 mod silent;
 #[path = "../../../skipped.rs"]
 mod skipped;
 mod small;
 mod staleness;
+#[cfg(feature = "object-store")]
+mod store_walks;
 #[cfg(feature = "object-store")]
 mod stores;
 mod wait;

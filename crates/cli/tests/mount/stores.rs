@@ -27,17 +27,24 @@ fn variables(server: &Server) -> [(&'static str, String); 3] {
     ]
 }
 
-/// A mount of a store's address.
-fn mount(server: &Server, address: &str, flags: &[&str]) -> Option<Mounted> {
+/// A mount of a store's address, with a control socket.
+pub(super) fn mount(server: &Server, address: &str, flags: &[&str]) -> Option<Mounted> {
     if !can_mount() {
         return None;
     }
     let folder: TempDir = folder();
-    let daemon = start_of(Path::new(address), folder.path(), flags, &variables(server));
+    let socket = folder.path().join("control");
+    let flags = [flags, &["--control", socket.to_str().unwrap()]].concat();
+    let daemon = start_of(
+        Path::new(address),
+        folder.path(),
+        &flags,
+        &variables(server),
+    );
     Some(Mounted { folder, daemon })
 }
 
-fn put(server: &Server, key: &str, version: u64, content: Vec<u8>) {
+pub(super) fn put(server: &Server, key: &str, version: u64, content: Vec<u8>) {
     server.put(&format!("/b/{key}"), &version.to_string(), content);
 }
 

@@ -402,7 +402,7 @@ mod tests {
                 let values = params.iter().map(|p| [p.default, p.min, p.max][ends]);
                 let values: Vec<u64> = values.collect();
                 for seed in 0..200 {
-                    let result = reclaim(&|| (method.build)(&values), seed);
+                    let result = reclaim(&|| method.of(&values), seed);
                     assert_eq!(result, Ok(()), "{}", method.spec.name);
                 }
             }

@@ -30,7 +30,7 @@ fn run<B>(family: &str, list: &'static [Method<B>], suite: Suite<B>) {
         );
         for values in corners {
             for seed in SEEDS {
-                let result = suite(&|| (method.build)(&values), seed, &[]);
+                let result = suite(&|| method.of(&values), seed, &[]);
                 assert_eq!(result, Ok(()), "{family} {name}{values:?}");
             }
         }

@@ -47,7 +47,7 @@ pub(super) const METHOD: Method<Box<dyn Depth>> = Method {
     },
     build: |values| {
         Box::new(Growing {
-            alpha_percent: values[0],
+            alpha_percent: values.get("alpha_percent"),
         })
     },
 };

@@ -64,13 +64,16 @@ pub(super) const METHOD: Method<Box<dyn Detect>> = Method {
         ],
     },
     build: |values| {
-        let (density_percent, context) = (values[0] as u32, values[1] == 1);
+        let (density_percent, context) = (
+            values.get("density_percent") as u32,
+            values.get("context") == 1,
+        );
         Box::new(OnDemand {
             window: None,
             decided: 0,
             density_percent,
             context,
-            patterns: (values[2] == 1).then(Progressions::default),
+            patterns: (values.get("patterns") == 1).then(Progressions::default),
             trust: TRUST_MAX,
         })
     },

@@ -55,8 +55,8 @@ pub(super) const METHOD: Method<Box<dyn Dispatch>> = Method {
     },
     build: |values| {
         Box::new(Continuing {
-            slice_switches: values[0],
-            longest_wait_ms: values[1],
+            slice_switches: values.get("slice_switches"),
+            longest_wait_ms: values.get("longest_wait_ms"),
         })
     },
 };

@@ -21,6 +21,10 @@ use crate::units::{Block, DeviceId, Extent, FileId, ReaderId, RequestId};
 /// cannot be continued in time.
 const PIECE_MIN: u32 = 8;
 
+/// Requests of a server are not cut shorter than its competitive depth over this, so that their bytes take at least an
+/// eighth of the time to the first one: half as many bytes would win a 16th of that time.
+const SMALL_PART: u64 = 8;
+
 /// A request that blocks are added to.
 #[derive(Clone, Copy)]
 struct Open {
@@ -97,7 +101,7 @@ impl Engine {
     ) -> Option<Open> {
         let place = self.on_side(side, block)?;
         let id = self.open_request(place, side.file(), block, Some(owner));
-        let longest = self.longest(place.device, window);
+        let longest = self.longest(place.device, window, owner);
         let run = self.run_of(&place);
         if let Some(request) = self.queues.request_mut(id) {
             request.is_cut = run < longest;
@@ -205,9 +209,10 @@ impl Engine {
         }
     }
 
-    /// Most blocks of one request of a window of so many: half of them, so that one part is read while
-    /// the other comes.
-    fn longest(&self, device: DeviceId, window: u32) -> u32 {
+    /// Most blocks of one request of a window of so many. A part of a file ahead is not cut for a device that serves
+    /// many requests at once: its batch keeps those busy, and a request of a store costs its time to the first byte,
+    /// however short it is.
+    fn longest(&self, device: DeviceId, window: u32, owner: ReaderId) -> u32 {
         let device = self.queues.device(device);
         let bytes = device.map_or(u64::MAX, Device::longest);
         let blocks = (bytes / u64::from(self.settings.block_bytes)).max(1);
@@ -218,13 +223,34 @@ impl Engine {
         match device {
             Some(device)
                 if self.queues.holds_back(device)
+                    && !(self.is_ahead(owner) && device.profile().servers() > 1)
                     && !device.is_crowded()
                     && device.bytes_hung() == 0 =>
             {
-                longest.min(window.div_ceil(2).max(PIECE_MIN))
+                longest.min(self.part(device, window).max(PIECE_MIN))
             }
             _ => longest,
         }
+    }
+
+    /// Blocks of a request of a window of so many: half of them, so that one part is read while the other comes. On a
+    /// server they come side by side, over as many connections as it has for each stream.
+    fn part(&self, device: &Device, window: u32) -> u32 {
+        let half = window.div_ceil(2);
+        let profile = device.profile();
+        if !(profile.is_served() && profile.is_parallel()) {
+            return half;
+        }
+        let streams = u32::try_from(self.readers.active()).unwrap_or(u32::MAX);
+        let side_by_side = (profile.servers() / streams.max(1)).max(2);
+        let least = device.depth().0 / SMALL_PART / u64::from(self.settings.block_bytes);
+        let least = u32::try_from(least).unwrap_or(u32::MAX).min(half);
+        window.div_ceil(side_by_side).max(least)
+    }
+
+    fn is_ahead(&self, owner: ReaderId) -> bool {
+        let owner = self.readers.reader(owner);
+        owner.is_some_and(|owner| owner.is_ahead())
     }
 
     /// A frame, at the cost of a victim if need be.

@@ -8,21 +8,26 @@
 //!                                    \-> CloseAhead      Entered with that reader: the program's
 //! ```
 //!
+//! The parts of a file that are fetched follow from the parts that programs read of files before it. Each is a window
+//! of its own.
+//!
 //! A reader ahead is a reader like any other, with two differences. Its requests are of the class `Ahead` of the
 //! [queues](crate::queues): behind all that is fetched for programs. And it takes no share of a stream: files ahead
 //! have a part of the frames of their own.
 //!
-//! Example: a program opens entries 7, 8, 9 of a folder. Entries 10 to 13 are opened ahead, and the beginnings of
-//! their files are queued as one batch. The program comes for 10 before it was fetched: where other programs wait, it
+//! Example: a program opens entries 7, 8, 9 of a folder and reads them. Entries 10 to 13 are opened ahead, and the
+//! parts are queued as one batch. The program comes for 10 before it was fetched: where other programs wait, it
 //! goes out with theirs; else the batch goes on in its order.
 
 use alloc::sync::Arc;
 
 use super::Engine;
 use crate::detect::Window;
+use crate::files_ahead::habit::{Parts, Run};
 use crate::files_ahead::{Answered, Budget};
 use crate::next_file::{Entry, Place};
-use crate::units::{Block, FolderId, ReaderId};
+use crate::table::flag;
+use crate::units::{Block, Extent, FolderId, ReaderId};
 
 impl Engine {
     pub(super) fn list_folder(&mut self, folder: FolderId, entries: Arc<[Entry]>) -> Option<()> {
@@ -45,11 +50,21 @@ impl Engine {
     pub(super) fn enter(&mut self, place: Place, reader: ReaderId, opener: u64) -> Option<()> {
         self.readers.reader(reader)?;
         let budget = self.budget_ahead();
+        let file = (reader, self.blocks_of_reader(reader));
         let out = &mut self.work.out;
-        self.next_file.enter(place, reader, opener, &budget, out)?;
+        self.next_file.enter(place, file, opener, &budget, out)?;
         self.readers.set_ahead(reader, false);
         self.charge_next_file();
         Some(())
+    }
+
+    /// A reader reads these blocks.
+    pub(super) fn note_read(&mut self, reader: ReaderId, first: Block, count: u32) {
+        if self.next_file.is_on() {
+            let first = u64::from(first.0);
+            let count = u64::from(count);
+            self.next_file.read(reader, Run { first, count });
+        }
     }
 
     /// A reader read something, or closed.
@@ -64,9 +79,10 @@ impl Engine {
         if let Some(reader) = reader {
             self.readers.reader(reader)?;
         }
-        let answered = self.next_file.answer(place, reader, &mut self.work.out)?;
-        if let (Some(reader), Answered::Fetch(blocks)) = (reader, answered) {
-            self.fetch_file(reader, blocks);
+        let opened = reader.map(|reader| (reader, self.blocks_of_reader(reader)));
+        let answered = self.next_file.answer(place, opened, &mut self.work.out)?;
+        if let (Some(reader), Answered::Fetch { parts, reads_on }) = (reader, answered) {
+            self.fetch_parts(reader, parts, reads_on);
         }
         self.charge_next_file();
         Some(())
@@ -74,20 +90,51 @@ impl Engine {
 
     /// A reader closes; a file ahead stays unused then.
     pub(super) fn close_ahead(&mut self, reader: ReaderId) {
-        self.next_file.close(reader);
+        if let Some(parts) = self.next_file.close(reader) {
+            self.ledger.files_ahead_unread += self.unread_of(reader, parts);
+        }
         self.charge_next_file();
     }
 
-    /// The beginning of a file is a window of the reader that was opened ahead.
-    fn fetch_file(&mut self, id: ReaderId, most: u64) {
+    /// Blocks of these that were fetched ahead, or are on the way, and that nobody read.
+    fn unread_of(&self, reader: ReaderId, parts: Parts) -> u64 {
+        let Some(file) = self.readers.reader(reader).map(|reader| reader.file) else {
+            return 0;
+        };
+        let is_unread = |block: &Block| {
+            let found = self.memory.table.find(file, *block);
+            found.is_some_and(|found| found.flags & flag::UNREAD != 0)
+        };
+        let extents = parts.iter().map(|part| Extent {
+            file,
+            first: Block(u32::try_from(part.first).unwrap_or(u32::MAX)),
+            count: u32::try_from(part.count).unwrap_or(u32::MAX),
+        });
+        let unread = extents.map(|extent| extent.blocks().filter(is_unread).count() as u64);
+        unread.sum()
+    }
+
+    /// Each part of a file is a window of the reader that was opened ahead.
+    fn fetch_parts(&mut self, id: ReaderId, parts: Parts, reads_on: bool) {
         self.readers.set_ahead(id, true);
-        let file = self.readers.file_of(id);
-        let blocks = file.map_or(0, |file| file.blocks);
-        let size = u32::try_from(blocks.min(most)).unwrap_or(u32::MAX);
-        // Where the file goes on, so does the reader in time.
-        let async_size = if blocks > most { size / 2 } else { 0 };
-        let window = Window::forward(Block(0), size, async_size);
-        self.open_first(id, window);
+        let saturate = |blocks: u64| u32::try_from(blocks).unwrap_or(u32::MAX);
+        for part in parts.iter().filter(|part| part.count > 0) {
+            let size = saturate(part.count);
+            // Where the file is read on, the reader goes on in time.
+            let async_size = if reads_on && part.first == 0 {
+                size / 2
+            } else {
+                0
+            };
+            self.open_first(
+                id,
+                Window::forward(Block(saturate(part.first)), size, async_size),
+            );
+        }
+    }
+
+    fn blocks_of_reader(&self, reader: ReaderId) -> u64 {
+        self.readers.file_of(reader).map_or(0, |file| file.blocks)
     }
 
     fn budget_ahead(&self) -> Budget {

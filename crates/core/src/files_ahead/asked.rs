@@ -1,10 +1,10 @@
 //! Files asked for, and their outcome: answers of the driver, and files given up.
 //!
 //! ```text
-//! OpenAhead -> Pending --- Ahead{reader} --> Ahead ----- entered with it ----> used
-//!                 |  \--- Ahead{none}: refused in this pass \
-//!                 | given up                                 \ given up, or closed: wasted
-//!                 v                                           v
+//! OpenAhead -> Pending --- Ahead{reader} --> Ahead ---- entered with it ---> unread --- read ---> used
+//!                 |  \--- Ahead{none}: refused in this pass \  (nothing was fetched: used) \ closed
+//!                 | given up                                 \ given up, or closed          v
+//!                 v                                           v                            wasted
 //!             CalledOff --- Ahead{reader} --- CloseAhead ---> wasted
 //! ```
 //!
@@ -13,32 +13,44 @@
 
 use alloc::collections::VecDeque;
 
-use super::{Answered, Asked, FilesAhead, State};
+use super::habit::{Parts, Run};
+use super::{Answered, Asked, CameFor, FilesAhead, State};
 use crate::next_file::{Place, RunId};
 use crate::protocol::Output;
 use crate::units::ReaderId;
 
 impl FilesAhead {
-    /// The driver's answer. `None` if it was not asked.
+    /// The driver's answer: a reader, of a file of so many blocks. `None` if it was not asked.
     pub(crate) fn answer(
         &mut self,
         place: Place,
-        reader: Option<ReaderId>,
+        reader: Option<(ReaderId, u64)>,
         out: &mut VecDeque<Output>,
     ) -> Option<Answered> {
-        if reader.is_some_and(|reader| self.readers.contains_key(&reader)) {
+        let is_known = |(reader, _): (ReaderId, u64)| {
+            self.readers.contains_key(&reader) || self.came_for.contains_key(&reader)
+        };
+        if reader.is_some_and(is_known) {
             return None;
         }
         let asked = self.asked.get_mut(&place)?;
         match (asked.state, reader) {
             (State::Ahead(_), _) => return None,
-            (State::Pending, Some(reader)) => {
+            (State::Pending, Some((reader, blocks))) => {
+                let habit = self.habits.of(place.folder);
+                let mut left = asked.blocks;
                 asked.state = State::Ahead(reader);
-                let blocks = asked.blocks;
+                asked.parts = habit.parts(blocks, left).map(|part| {
+                    let count = part.count.min(left);
+                    left -= count;
+                    Run { count, ..part }
+                });
+                let (parts, [head, ..]) = (asked.parts, asked.parts);
                 self.readers.insert(reader, place);
                 self.counts.ahead += 1;
                 self.counts.open += 1;
-                return Some(Answered::Fetch(blocks));
+                let reads_on = head.count < blocks && habit.reads_behind(head.count);
+                return Some(Answered::Fetch { parts, reads_on });
             }
             (State::Pending, None) => {
                 self.take(place);
@@ -48,7 +60,7 @@ impl FilesAhead {
             }
             (State::CalledOff, reader) => {
                 self.asked.remove(&place);
-                if let Some(reader) = reader {
+                if let Some((reader, _)) = reader {
                     self.counts.ahead += 1;
                     self.counts.wasted += 1;
                     out.push_back(Output::CloseAhead { reader });
@@ -58,12 +70,20 @@ impl FilesAhead {
         Some(Answered::Nothing)
     }
 
-    /// The driver closed a reader, which may be one ahead.
-    pub(crate) fn close(&mut self, reader: ReaderId) {
+    /// The driver closes a reader. The parts that were fetched, if it was opened ahead.
+    pub(crate) fn close(&mut self, reader: ReaderId) -> Option<Parts> {
+        self.habits.closed(reader);
         if let Some(place) = self.readers.get(&reader).copied() {
+            let parts = self.asked.get(&place).map(|asked| asked.parts);
             self.take(place);
             self.counts.wasted += 1;
+            return parts;
         }
+        let CameFor { parts, is_used } = self.came_for.remove(&reader)?;
+        self.unread -= u64::from(!is_used);
+        self.counts.open -= u64::from(!is_used);
+        self.counts.wasted += u64::from(!is_used);
+        Some(parts)
     }
 
     /// A pending or open file ahead is neither any more.

@@ -11,6 +11,7 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
+use super::habit::{Habit, Parts};
 use super::{
     ASKED_MAX, Asked, Budget, Counts, FREE, FilesAhead, FollowedRun, IDLE, OPENS, State, WINDOW,
 };
@@ -60,10 +61,10 @@ impl FilesAhead {
             opens,
             ..
         } = self.counts;
-        let asked = self.asked.len() as u64;
+        let asked = self.outstanding();
         let most = FREE.saturating_add(used).saturating_add(opens / OPENS);
         let room = most.saturating_sub(asked.saturating_add(wasted));
-        let free = ASKED_MAX.saturating_sub(self.asked.len());
+        let free = ASKED_MAX.saturating_sub(usize::try_from(asked).unwrap_or(usize::MAX));
         (wanted as usize)
             .min(free)
             .min(usize::try_from(room).unwrap_or(usize::MAX))
@@ -73,6 +74,8 @@ impl FilesAhead {
     fn expect(&mut self, at: usize, room: usize, budget: &Budget) -> Vec<Place> {
         let mut batch = Vec::new();
         let run = &mut self.runs[at];
+        let mut of = run.tail.folder;
+        let mut habit = self.habits.of(of);
         // Chains may be circles, and long ones of files opened already.
         for _ in 0..ASKED_MAX {
             if batch.len() >= room {
@@ -86,16 +89,20 @@ impl FilesAhead {
             };
             if !folder.is_over(place.entry) && !self.asked.contains_key(&place) {
                 let bytes = folder.entry(place.entry).map_or(0, |entry| entry.bytes);
-                let blocks = blocks_of(bytes, &self.limits, budget);
+                if of != place.folder {
+                    of = place.folder;
+                    habit = self.habits.of(of);
+                }
+                let blocks = blocks_of(bytes, &habit, &self.limits, budget);
                 if self.blocks + blocks > budget.blocks {
                     break;
                 }
                 self.blocks += blocks;
-                let (run_id, state) = (run.id, State::Pending);
                 let asked = Asked {
-                    run: run_id,
+                    run: run.id,
                     blocks,
-                    state,
+                    state: State::Pending,
+                    parts: Parts::default(),
                 };
                 self.asked.insert(place, asked);
                 run.due.push_back(place);
@@ -125,9 +132,11 @@ fn run_room(run: &FollowedRun) -> u32 {
 
 /// Blocks fetched of a file of so many bytes; of one whose size is not known, as many as of any. No
 /// file takes more than a quarter of the budget.
-fn blocks_of(bytes: u64, limits: &Limits, budget: &Budget) -> u64 {
-    let most = limits.bytes.0;
-    let bytes = if bytes == 0 { most } else { bytes.min(most) };
-    let blocks = bytes.div_ceil(budget.block_bytes.max(1));
-    blocks.min(budget.blocks / 4).max(1)
+fn blocks_of(bytes: u64, habit: &Habit, limits: &Limits, budget: &Budget) -> u64 {
+    let in_blocks = |bytes: u64| bytes.div_ceil(budget.block_bytes.max(1));
+    let most = in_blocks(limits.bytes.0);
+    let blocks = if bytes == 0 { most } else { in_blocks(bytes) };
+    let parts = habit.parts(blocks, most);
+    let sum = parts.iter().map(|part| part.count).sum::<u64>();
+    sum.min((budget.blocks / 4).max(1))
 }

@@ -38,7 +38,11 @@ pub const METHOD: Method<Box<dyn Layout>> = Method {
         knows: Knows::Online,
         params: &[STRIP],
     },
-    build: |values| Box::new(Raid0 { strip: values[0] }),
+    build: |values| {
+        Box::new(Raid0 {
+            strip: values.get("strip_bytes"),
+        })
+    },
 };
 
 #[derive(Debug)]

@@ -33,8 +33,8 @@ pub(crate) const METHOD: Method<Box<dyn Layout>> = Method {
     },
     build: |values| {
         Box::new(Raid10 {
-            strip: values[0],
-            copies: values[1],
+            strip: values.get("strip_bytes"),
+            copies: values.get("copies"),
         })
     },
 };

@@ -30,9 +30,9 @@ pub(crate) const METHOD: Method<Box<dyn Layout>> = Method {
     },
     build: |values| {
         Box::new(Raid5(Parity {
-            strip: values[0],
+            strip: values.get("strip_bytes"),
             parities: 1,
-            rotation: values[1],
+            rotation: values.get("rotation"),
         }))
     },
 };

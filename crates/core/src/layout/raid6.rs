@@ -29,9 +29,9 @@ pub(crate) const METHOD: Method<Box<dyn Layout>> = Method {
     },
     build: |values| {
         Box::new(Raid6(Parity {
-            strip: values[0],
+            strip: values.get("strip_bytes"),
             parities: 2,
-            rotation: values[1],
+            rotation: values.get("rotation"),
         }))
     },
 };

@@ -16,13 +16,13 @@
 //! Control law of the limit: that of a [profile](Profile::queue_max), two requests for one server
 //! and four each for several. A device that was not described gets one at a time for the first two,
 //! then two; if they are worked on at once the limit is eight, then 32. A server never gets less than eight,
-//! and up to that many are taken as alone; one that was not described begins with these, then 32.
+//! and up to that many are taken as alone; one that was not described is taken for eight workers, so its limit is 32.
 //!
 //! Control law of exploration: while requests wait, one in 128 a server is sent alone. Where an epoch
 //! gives another number of servers, four are sent alone, because changed costs look the same; on a
 //! store two if the first takes its expected time, none if the number grew and one was on time.
 //!
-//! Example: a store of 30 ms: eight reads in 30 ms, then 32; if these take 30 ms, too, 128.
+//! Example: a store of 30 ms gets 32 reads at once; if these take 30 ms, too, 128.
 
 use alloc::boxed::Box;
 
@@ -131,14 +131,20 @@ impl Online {
             (false, _) => 1,
         };
         let servers = if is_told { profile.servers() } else { floor };
+        let is_wide = !is_told && profile.is_served();
+        let believed = profile.clone().with_servers(servers).unwrap_or_default();
         Self {
             costs: Costs::new(profile),
-            profile: profile.clone(),
+            profile: if is_wide { believed } else { profile.clone() },
             servers: u64::from(servers) * ONE,
             single: Single::default(),
             mean: LATE,
             knows_servers: is_told,
-            limit: if is_told { limit_of(servers) } else { floor },
+            limit: if is_told || is_wide {
+                limit_of(servers)
+            } else {
+                floor
+            },
             most: profile.most(),
             floor,
             alone: floor.min((profile.most() / 4).max(1)),
@@ -160,6 +166,15 @@ impl Online {
         u32::try_from(servers)
             .unwrap_or(u32::MAX)
             .clamp(1, SERVERS_MAX - 1)
+    }
+
+    /// The number of servers as others are told it: a server that was not described has as many as it is asked at
+    /// first, any other device an unknown number.
+    fn believed(&self) -> u32 {
+        match self.knows_servers || self.floor > 1 {
+            true => self.whole_servers(),
+            false => SERVERS_MAX,
+        }
     }
 
     fn is_single(&self) -> bool {
@@ -314,12 +329,7 @@ impl Measure for Online {
         } else if sample.in_flight > self.alone {
             self.count(sample);
         }
-        let servers = if self.knows_servers {
-            self.whole_servers()
-        } else {
-            SERVERS_MAX
-        };
-        self.profile = self.costs.profile(servers).with_most(self.most);
+        self.profile = self.costs.profile(self.believed()).with_most(self.most);
     }
 
     fn lost(&mut self, in_flight: u32) {
@@ -478,12 +488,12 @@ mod tests {
     }
 
     #[test]
-    fn a_device_that_never_completes_is_still_given_two_requests_or_one_and_a_server_eight() {
+    fn a_device_that_never_completes_is_still_given_two_requests_or_one_and_a_server_32() {
         assert_eq!(Online::default().limit(), 1);
         let mut server = Online::default();
-        for (most, expected) in [(64, 8), (4, 4)] {
+        for (most, expected) in [(64, 32), (4, 4)] {
             server.told(&Profile::default().with_most(most));
-            assert_eq!(server.limit(), expected);
+            assert_eq!((server.limit(), server.profile().servers()), (expected, 8));
         }
         let disk = Profile::default().with_servers(1).unwrap();
         let mut told = Online::default();

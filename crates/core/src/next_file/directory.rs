@@ -1,7 +1,7 @@
 //! Directory: the files of a folder are opened in the order of its listing, of their names or of
-//! their inode numbers.
+//! their inode numbers, from the first one or from the last.
 //!
-//! For each folder and each of the three orders there is a *trail*: where in the order the last
+//! For each folder and each of the six ways through it there is a *trail*: where in the order the last
 //! open stood, and how well the opens agree with it.
 //!
 //! ```text
@@ -12,11 +12,11 @@
 //!
 //! An exact step counts 4, a near one 1, a far open takes everything; 4 times `confirm` is a run.
 //! So two exact steps do, or eight near ones in a row, as several threads make: in random order, of
-//! n files, each near step has a chance of 16 in n, an exact one of 1 in n.
+//! n files, each near step has a chance of 16 in n, an exact one of 1 in n, for each way.
 //! A run breaks after [`STRAYS_MAX`] far opens in a row; one alone may be another program's.
 //!
 //! A program that walks a tree walks its folders alike: while a run goes on, or came to its end, a
-//! folder whose first open is the first file in the run's order is followed at once. A run that
+//! folder whose first open is the first file of the run's way is followed at once. A run that
 //! breaks ends that.
 //!
 //! Readahead over files in directory order is in Linux for directories themselves; for the files in
@@ -40,12 +40,11 @@ pub(super) const METHOD: Method<Box<dyn NextFile>> = Method {
         params: &[CONFIRM, FILES, BYTES],
     },
     build: |values| {
-        let values = [0, 1, 2].map(|at| values.get(at).copied().unwrap_or(0));
         Box::new(Directory {
-            confirm: values[0],
+            confirm: values.get("confirm"),
             limits: Limits {
-                files: u32::try_from(values[1]).unwrap_or(u32::MAX),
-                bytes: Bytes(values[2]),
+                files: u32::try_from(values.get("files")).unwrap_or(u32::MAX),
+                bytes: Bytes(values.get("bytes")),
             },
             walks: BTreeMap::new(),
             carried: None,
@@ -64,7 +63,53 @@ const EXACT: u64 = 4;
 /// Far opens in a row that end a run.
 const STRAYS_MAX: u32 = 3;
 
-/// How the opens of a folder agree with one order.
+/// An order, from its first file or from its last.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Way {
+    order: Order,
+    is_backward: bool,
+}
+
+impl Way {
+    /// All, the likeliest first.
+    const ALL: [Self; 6] = [
+        Self::forward(Order::Listing),
+        Self::forward(Order::Name),
+        Self::forward(Order::Inode),
+        Self::backward(Order::Listing),
+        Self::backward(Order::Name),
+        Self::backward(Order::Inode),
+    ];
+
+    const fn forward(order: Order) -> Self {
+        let is_backward = false;
+        Self { order, is_backward }
+    }
+
+    const fn backward(order: Order) -> Self {
+        let is_backward = true;
+        Self { order, is_backward }
+    }
+
+    /// A rank from the end where the way is backward.
+    fn turn(self, folder: &Folder, rank: u32) -> Option<u32> {
+        match self.is_backward {
+            true => folder.len().checked_sub(rank)?.checked_sub(1),
+            false => Some(rank),
+        }
+    }
+
+    fn rank(self, folder: &Folder, entry: u32) -> u32 {
+        let rank = folder.rank(self.order, entry);
+        self.turn(folder, rank).unwrap_or(rank)
+    }
+
+    fn at(self, folder: &Folder, rank: u32) -> Option<u32> {
+        folder.at(self.order, self.turn(folder, rank)?)
+    }
+}
+
+/// How the opens of a folder agree with one way through it.
 #[derive(Clone, Copy, Debug, Default)]
 struct Trail {
     /// Behind the last rank that was opened in a row.
@@ -93,16 +138,16 @@ impl Trail {
 /// One pass over a folder.
 #[derive(Clone, Copy, Debug, Default)]
 struct Walk {
-    /// One for each of [`Order::ALL`].
-    trails: [Trail; 3],
-    following: Option<Order>,
+    /// One for each of [`Way::ALL`].
+    trails: [Trail; 6],
+    following: Option<Way>,
     strays: u32,
 }
 
 impl Walk {
     fn begin(folder: &Folder, entry: u32) -> Self {
-        let trails = Order::ALL.map(|order| Trail {
-            end: folder.rank(order, entry).saturating_add(1),
+        let trails = Way::ALL.map(|way| Trail {
+            end: way.rank(folder, entry).saturating_add(1),
             score: 0,
         });
         Self {
@@ -112,22 +157,22 @@ impl Walk {
     }
 
     fn step(&mut self, folder: &Folder, entry: u32) {
-        for (trail, order) in self.trails.iter_mut().zip(Order::ALL) {
-            trail.step(folder.rank(order, entry));
+        for (trail, way) in self.trails.iter_mut().zip(Way::ALL) {
+            trail.step(way.rank(folder, entry));
         }
     }
 
-    /// The order that the opens agree with best, if well enough.
-    fn confirmed(&self, confirm: u64) -> Option<Order> {
+    /// The way that the opens agree with best, if well enough.
+    fn confirmed(&self, confirm: u64) -> Option<Way> {
         let scores = self.trails.iter().map(|trail| trail.score);
-        let best = scores.zip(Order::ALL).rev().max_by_key(|(score, _)| *score);
-        best.and_then(|(score, order)| (score >= EXACT * confirm).then_some(order))
+        let best = scores.zip(Way::ALL).rev().max_by_key(|(score, _)| *score);
+        best.and_then(|(score, way)| (score >= EXACT * confirm).then_some(way))
     }
 
     /// Whether an open is near the trail of the run; moves the trail on.
-    fn goes_on(&mut self, folder: &Folder, entry: u32, order: Order) -> bool {
-        let at = Order::ALL.iter().position(|o| *o == order).unwrap_or(0);
-        let rank = folder.rank(order, entry);
+    fn goes_on(&mut self, folder: &Folder, entry: u32, way: Way) -> bool {
+        let at = Way::ALL.iter().position(|w| *w == way).unwrap_or(0);
+        let rank = way.rank(folder, entry);
         let trail = &mut self.trails[at];
         if !trail.is_near(rank, NEAR_RUN) {
             return false;
@@ -142,8 +187,8 @@ struct Directory {
     confirm: u64,
     limits: Limits,
     walks: BTreeMap<FolderId, Walk>,
-    /// The order of the last run, if it did not break.
-    carried: Option<Order>,
+    /// The way of the last run, if it did not break.
+    carried: Option<Way>,
 }
 
 impl Directory {
@@ -151,7 +196,7 @@ impl Directory {
     fn begin(&mut self, folder: &Folder, place: Place) -> Step {
         let mut walk = Walk::begin(folder, place.entry);
         let carried = self.carried;
-        let carried = carried.filter(|order| folder.rank(*order, place.entry) == 0);
+        let carried = carried.filter(|way| way.rank(folder, place.entry) == 0);
         walk.following = carried;
         self.walks.insert(place.folder, walk);
         match carried {
@@ -185,8 +230,8 @@ impl NextFile for Directory {
         };
         let run = run_of(place.folder);
         let carried = false;
-        if let Some(order) = walk.following {
-            if walk.goes_on(folder, place.entry, order) {
+        if let Some(way) = walk.following {
+            if walk.goes_on(folder, place.entry, way) {
                 walk.strays = 0;
                 return Step::Follows { run, carried };
             }
@@ -200,21 +245,21 @@ impl NextFile for Directory {
         }
         walk.step(folder, place.entry);
         walk.following = walk.confirmed(self.confirm);
-        let Some(order) = walk.following else {
+        let Some(way) = walk.following else {
             return Step::Unsure;
         };
-        self.carried = Some(order);
+        self.carried = Some(way);
         Step::Follows { run, carried }
     }
 
     fn next(&self, run: RunId, after: Place, folders: &Folders) -> Option<Place> {
-        let order = self.walks.get(&after.folder)?.following?;
+        let way = self.walks.get(&after.folder)?.following?;
         if run != run_of(after.folder) {
             return None;
         }
         let folder = folders.get(after.folder)?;
-        let rank = folder.rank(order, after.entry).checked_add(1)?;
-        let entry = folder.at(order, rank)?;
+        let rank = way.rank(folder, after.entry).checked_add(1)?;
+        let entry = way.at(folder, rank)?;
         Some(Place { entry, ..after })
     }
 
@@ -239,7 +284,7 @@ mod tests {
         };
         let mut folders = Folders::default();
         folders.list(FolderId(0), (0..files).map(entry).collect());
-        (folders, (METHOD.build)(&[2, 256, 4096]))
+        (folders, METHOD.of(&[2, 256, 4096]))
     }
 
     fn walk(files: u32, opens: impl IntoIterator<Item = u32>) -> Vec<Step> {
@@ -265,7 +310,14 @@ mod tests {
 
     #[test]
     fn two_steps_in_any_order_begin_a_run() {
-        for opens in [[5, 6, 7], [0, 46, 92], [0, 29, 58]] {
+        for opens in [
+            [5, 6, 7],
+            [0, 46, 92],
+            [0, 29, 58],
+            [7, 6, 5],
+            [92, 46, 0],
+            [58, 29, 0],
+        ] {
             let steps = walk(101, opens);
             assert_eq!(steps, [Step::Unsure, Step::Unsure, FOLLOWS], "{opens:?}");
         }

@@ -36,7 +36,7 @@ pub(super) const METHOD: Method<Box<dyn Reclaim>> = Method {
     },
     build: |values| {
         Box::new(Exclusive {
-            keep_percent: values[0],
+            keep_percent: values.get("keep_percent"),
             ..Exclusive::default()
         })
     },

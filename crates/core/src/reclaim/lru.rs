@@ -44,7 +44,7 @@ pub(super) const METHOD: Method<Box<dyn Reclaim>> = Method {
     },
     build: |values| {
         Box::new(TwoList {
-            spare: values[0] as u8,
+            spare: values.get("spare") as u8,
             ..TwoList::default()
         })
     },

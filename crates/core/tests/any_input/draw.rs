@@ -166,7 +166,7 @@ impl Draw<'_> {
         let members = match (layout.spec().name, self.below(4)) {
             (_, 0) => self.below(6),
             ("linear", _) => 1,
-            ("raid10", more) => more * layout.values().get(1).map_or(1, |copies| *copies as usize),
+            ("raid10", more) => more * layout.value("copies").map_or(1, |copies| copies as usize),
             ("raid5" | "raid6", more) => more + 2,
             (_, more) => more,
         };

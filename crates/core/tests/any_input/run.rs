@@ -296,20 +296,33 @@ impl Driver<'_> {
             Some(reader) => reader,
             None => self.open_another(entry),
         };
-        let before = self.engine.ledger().files_ahead_used;
+        let ended = |engine: &Engine| {
+            let ledger = engine.ledger();
+            ledger.files_ahead_used + ledger.files_ahead_wasted
+        };
+        let before = ended(&self.engine);
         self.input(Input::Entered {
             folder,
             entry,
             reader,
             opener,
         });
-        let used = self.engine.ledger().files_ahead_used - before;
-        assert_eq!(used, u64::from(ahead == Some(reader)), "{folder} {entry}");
-        if used == 1 {
+        let came = ahead == Some(reader);
+        if came {
             self.folders.ahead.remove(&(folder, entry));
+        }
+        if entry % 4 != 2 {
+            let (first, count) = (Block(entry % 5 * (opener as u32 % 3)), 2);
+            self.input(Input::Touch {
+                reader,
+                first,
+                count,
+            });
         }
         if entry % 3 != 1 {
             self.input(Input::Close { reader });
+            let ended = ended(&self.engine) - before;
+            assert!(ended >= u64::from(came), "{folder} {entry}");
         }
     }
 

@@ -6,6 +6,7 @@
 //! always.
 
 use std::ffi::OsStr;
+use std::fs::File;
 use std::sync::Arc;
 
 use forerun_core::{FolderId, ReaderId};
@@ -13,12 +14,24 @@ use forerun_io::Reader;
 use forerun_io::source::OpenFile as SourceFile;
 use rustix::fs::FileType;
 use rustix::io::Errno;
+use rustix::process::{Resource, getrlimit};
 
 use super::attributes::Attributes;
 use super::nodes::{Node, Place};
 use super::resolve::Readable;
 use super::walk::Ahead;
 use super::{SourceFs, beneath};
+
+/// Of the descriptors the process may have, the part that files ahead take at most: a quarter, because
+/// programs open more than they walk.
+const DESCRIPTORS_PART: u64 = 4;
+
+/// A file that is open ahead.
+#[derive(Debug)]
+pub(super) struct AheadFile {
+    file: Arc<File>,
+    attributes: Attributes,
+}
 
 /// A file with the reader it got.
 pub(super) type Opening = (Readable, Attributes, Option<Reader>);
@@ -57,7 +70,10 @@ impl SourceFs {
         let reader = driver.open_file(source, glance, identity);
         let reader = reader.map_err(|_| Errno::IO)?;
         let id = reader.id();
-        let kept = self.walk.opened(folder, file, reader, attributes);
+        let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+        let most = usize::try_from(limit / DESCRIPTORS_PART).unwrap_or(usize::MAX);
+        let (key, file) = (attributes.key, AheadFile { file, attributes });
+        let kept = self.walk.opened(folder, key, file, reader, most);
         kept.map(|()| id).map_err(|_| Errno::EXIST)
     }
 
@@ -67,10 +83,11 @@ impl SourceFs {
             return Ok(None);
         };
         let attributes = self.attributes_of_file(place)?;
-        if attributes.identity() != ahead.attributes.identity() {
+        let Ahead { file, reader, .. } = ahead;
+        if attributes.identity() != file.attributes.identity() {
             return Ok(None);
         }
-        let Ahead { file, reader, .. } = ahead;
+        let file = file.file;
         let opened = Readable { file, direct: true };
         Ok(Some((opened, attributes, Some(reader))))
     }

@@ -19,7 +19,7 @@ use rustix::fs::{FileType, RawDir, SeekFrom, seek};
 use rustix::io::Errno;
 
 use super::attributes::Attributes;
-use super::walk::Listed;
+use super::walk::{Gathered, Listed};
 use crate::lock;
 
 /// One system call brings a few hundred names; more only delays the first answer.
@@ -46,21 +46,11 @@ struct Position {
     ahead: VecDeque<Name>,
 }
 
-/// The regular files of a listing so far.
-#[derive(Debug, Default)]
-struct Gathered {
-    files: Vec<Listed>,
-    /// Position of the listing.
-    next: u64,
-}
-
 /// See the [module](self).
 #[derive(Debug)]
 pub struct Listing {
     position: Mutex<Position>,
-    /// None if they are not wanted, or not any more.
-    gathered: Mutex<Option<Gathered>>,
-    gathered_max: usize,
+    gathered: Mutex<Gathered>,
 }
 
 impl Listing {
@@ -75,36 +65,25 @@ impl Listing {
         };
         Self {
             position: position.into(),
-            gathered: (gathers > 0).then(Gathered::default).into(),
-            gathered_max: gathers,
+            gathered: Gathered::new(gathers).into(),
         }
     }
 
     /// A name was given, which stands at this position; its size, if it was asked for.
     pub(super) fn gather(&self, at: u64, name: &Name, bytes: u64) {
-        let mut gathered = lock(&self.gathered);
-        let Some(so_far) = gathered.as_mut() else {
-            return;
-        };
-        if at == 0 {
-            so_far.files.clear();
-        } else if at != so_far.next || so_far.files.len() >= self.gathered_max {
-            *gathered = None;
-            return;
-        }
-        so_far.next = name.next;
-        if name.kind == FileType::RegularFile {
-            so_far.files.push(Listed {
+        let file = || {
+            (name.kind == FileType::RegularFile).then(|| Listed {
                 name: name.name.clone(),
                 inode: name.inode,
                 bytes,
-            });
-        }
+            })
+        };
+        lock(&self.gathered).add(at, name.next, file);
     }
 
     /// The last name was given: the gathered files, if those are all, and once.
     pub(super) fn all_gathered(&self) -> Option<Vec<Listed>> {
-        lock(&self.gathered).take().map(|gathered| gathered.files)
+        lock(&self.gathered).take()
     }
 
     /// Gives names from a position on to `take`, each with its position, until it does not take one or

@@ -36,7 +36,7 @@ use super::attributes::{Attributes, Version};
 use super::ends::Ends;
 use super::io_mode::IoMode;
 use super::passthrough::Backing;
-use super::told::Verdict;
+use super::told::{Told, Verdict};
 use crate::lanes::LaneOf;
 use crate::lock;
 
@@ -177,6 +177,32 @@ impl Nodes {
         }
     }
 
+    /// A file had no extended attributes when it was asked, at a time when the kernel had been told this of it.
+    pub fn found_bare(&self, node: Node, told: Told, asked: Instant) {
+        let mut table = lock(&self.table);
+        let known = table.nodes.get_mut(&node.0);
+        if let Some(known) = known.filter(|known| known.told == told) {
+            known.bare = Some(asked);
+        }
+    }
+
+    /// Whether a file had no extended attributes so long ago, and the kernel was told of no change since.
+    pub fn is_bare(&self, node: Node, believed: Duration) -> bool {
+        let table = lock(&self.table);
+        let asked = table.nodes.get(&node.0).and_then(|known| known.bare);
+        asked.is_some_and(|asked| asked.elapsed() < believed)
+    }
+
+    /// The device a node is on, and what the kernel was told of it.
+    ///
+    /// # Errors
+    /// `ESTALE` if it is none of ours.
+    pub fn device_and_told(&self, node: Node) -> Result<((u32, u32), Told), Errno> {
+        let table = lock(&self.table);
+        let known = table.nodes.get(&node.0).ok_or(Errno::STALE)?;
+        Ok((known.place.key.device, known.told))
+    }
+
     /// Compares the attributes of a node with those the kernel was told: see [`Told::compare`](super::told::Told::compare). The
     /// access list is asked for without the lock.
     ///
@@ -193,7 +219,11 @@ impl Nodes {
         let digest = told.needs_access_list(now).then(access_list);
         let mut table = lock(&self.table);
         let known = table.nodes.get_mut(&node.0).ok_or(Errno::STALE)?;
-        Ok(known.told.compare(now, digest))
+        let verdict = known.told.compare(now, digest);
+        if verdict != Verdict::Same {
+            known.bare = None;
+        }
+        Ok(verdict)
     }
 
     /// Keeps the descriptor of a folder, and lets go of the one kept longest if there are many.

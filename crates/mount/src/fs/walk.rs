@@ -1,7 +1,7 @@
 //! Folders that programs walk, and the files of them that are open ahead of the walk.
 //!
-//! Part of the [file system](super). Programs such as tar list a folder and open its files one
-//! after the other. Listings and opens are passed on to the driver, whose engine predicts the next
+//! Part of the file systems of [folders](super) and of [objects](crate::objects). Programs such as tar list a folder
+//! and open its files one after the other. Listings and opens are passed on to the driver, whose engine predicts the next
 //! opens; the predicted files are opened here, and handed to the programs that open them. Each open
 //! compares its file with the name and the attributes as always, and takes the one open ahead only
 //! if it is the same file in the same version.
@@ -18,16 +18,14 @@
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
+use std::hash::Hash;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use forerun_core::next_file::Entry;
 use forerun_core::{Engine, FolderId, ReaderId};
 use forerun_io::{Driver, Folder, Reader};
-use rustix::process::{Resource, getrlimit};
 
-use super::attributes::{Attributes, Key};
 use super::nodes::Node;
 use crate::lock;
 
@@ -36,10 +34,6 @@ pub const NAME_BYTES: u64 = 96;
 
 /// Names kept over all folders, most: as many as the engine takes of one folder.
 pub const NAMES_MAX: usize = Engine::FOLDER_MAX;
-
-/// Of the descriptors the process may have, the part that files ahead take at most: a quarter, because
-/// programs open more than they walk.
-const DESCRIPTORS_PART: u64 = 4;
 
 /// How long files stay open ahead in a folder after its walk: longer than a program pauses between
 /// two files it opens.
@@ -54,11 +48,12 @@ const UNLISTED_MAX: usize = 64;
 
 /// A regular file of a listed folder.
 #[derive(Clone, Debug)]
-pub(super) struct Listed {
-    pub(super) name: OsString,
-    pub(super) inode: u64,
+pub(crate) struct Listed {
+    pub(crate) name: OsString,
+    /// Orders the files of a batch.
+    pub(crate) inode: u64,
     /// Zero if unknown.
-    pub(super) bytes: u64,
+    pub(crate) bytes: u64,
 }
 
 #[derive(Debug)]
@@ -82,32 +77,44 @@ impl Walked {
 
 /// A file that is open ahead.
 #[derive(Debug)]
-pub(super) struct Ahead {
-    pub(super) file: Arc<File>,
-    pub(super) reader: Reader,
-    pub(super) attributes: Attributes,
+pub(crate) struct Ahead<F> {
+    /// By which its open knows it again.
+    pub(crate) file: F,
+    pub(crate) reader: Reader,
     folder: FolderId,
 }
 
-#[derive(Debug, Default)]
-struct State {
+#[derive(Debug)]
+struct State<K, F> {
     folders: HashMap<Node, Walked>,
     nodes: HashMap<FolderId, Node>,
     unlisted: HashMap<Node, u8>,
-    files: HashMap<Key, Ahead>,
-    readers: HashMap<ReaderId, Key>,
+    files: HashMap<K, Ahead<F>>,
+    readers: HashMap<ReaderId, K>,
 }
 
-/// See the [module](self).
+impl<K, F> Default for State<K, F> {
+    fn default() -> Self {
+        Self {
+            folders: HashMap::new(),
+            nodes: HashMap::new(),
+            unlisted: HashMap::new(),
+            files: HashMap::new(),
+            readers: HashMap::new(),
+        }
+    }
+}
+
+/// Walks of a tree whose files have keys `K` and are open ahead as `F`. See the [module](self).
 #[derive(Debug)]
-pub(super) struct Walk {
-    state: Mutex<State>,
+pub(crate) struct Walk<K, F> {
+    state: Mutex<State<K, F>>,
     names_max: usize,
 }
 
-impl Walk {
+impl<K: Clone + Eq + Hash, F> Walk<K, F> {
     /// Keeps a given number of names, within [`NAMES_MAX`].
-    pub(super) fn new(names_max: usize) -> Self {
+    pub(crate) fn new(names_max: usize) -> Self {
         Self {
             state: Mutex::default(),
             names_max: names_max.min(NAMES_MAX),
@@ -115,12 +122,12 @@ impl Walk {
     }
 
     /// Number of names kept.
-    pub(super) fn names_max(&self) -> usize {
+    pub(crate) fn names_max(&self) -> usize {
         self.names_max
     }
 
     /// A folder was listed from its first name to its last.
-    pub(super) fn listed(&self, driver: &Driver, node: Node, files: Vec<Listed>) {
+    pub(crate) fn listed(&self, driver: &Driver, node: Node, files: Vec<Listed>) {
         let entries = entries(&files);
         let known = lock(&self.state).same(node, &files);
         if let Some(folder) = known {
@@ -154,7 +161,7 @@ impl Walk {
     }
 
     /// A program opened a file. True if its folder is unlisted and to be listed.
-    pub(super) fn entered(&self, parent: Node, name: &OsStr, reader: &Reader, opener: u64) -> bool {
+    pub(crate) fn entered(&self, parent: Node, name: &OsStr, reader: &Reader, opener: u64) -> bool {
         let mut state = lock(&self.state);
         let Some(walked) = state.folders.get_mut(&parent) else {
             return state.entered_unlisted(parent);
@@ -170,7 +177,7 @@ impl Walk {
     }
 
     /// Where an entry is to be found, and the folder to answer to.
-    pub(super) fn place(&self, id: FolderId, entry: u32) -> Option<(Node, OsString, Arc<Folder>)> {
+    pub(crate) fn place(&self, id: FolderId, entry: u32) -> Option<(Node, OsString, Arc<Folder>)> {
         let state = lock(&self.state);
         let node = *state.nodes.get(&id)?;
         let walked = state.folders.get(&node)?;
@@ -179,25 +186,22 @@ impl Walk {
     }
 
     /// A file is open ahead from now on; given back if it was already, or too many are.
-    pub(super) fn opened(
+    pub(crate) fn opened(
         &self,
         folder: FolderId,
-        file: Arc<File>,
+        key: K,
+        file: F,
         reader: Reader,
-        attributes: Attributes,
+        most: usize,
     ) -> Result<(), Reader> {
         let mut state = lock(&self.state);
-        let key = attributes.key;
-        let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-        let is_full = state.files.len() as u64 >= limit / DESCRIPTORS_PART;
-        if is_full || state.files.contains_key(&key) {
+        if state.files.len() >= most || state.files.contains_key(&key) {
             return Err(reader);
         }
-        state.readers.insert(reader.id(), key);
+        state.readers.insert(reader.id(), key.clone());
         let ahead = Ahead {
             file,
             reader,
-            attributes,
             folder,
         };
         state.files.insert(key, ahead);
@@ -205,7 +209,7 @@ impl Walk {
     }
 
     /// The file that is open ahead under this key: it is the caller's from now on.
-    pub(super) fn take(&self, key: &Key) -> Option<Ahead> {
+    pub(crate) fn take(&self, key: &K) -> Option<Ahead<F>> {
         let mut state = lock(&self.state);
         let ahead = state.files.remove(key)?;
         state.readers.remove(&ahead.reader.id());
@@ -213,14 +217,14 @@ impl Walk {
     }
 
     /// The same, by its reader.
-    pub(super) fn take_reader(&self, reader: ReaderId) -> Option<Ahead> {
+    pub(crate) fn take_reader(&self, reader: ReaderId) -> Option<Ahead<F>> {
         let mut state = lock(&self.state);
         let key = state.readers.remove(&reader)?;
         state.files.remove(&key)
     }
 
     /// Files of folders that are not walked any more: the caller's, to be closed.
-    pub(super) fn take_idle(&self) -> Vec<Ahead> {
+    pub(crate) fn take_idle(&self) -> Vec<Ahead<F>> {
         let mut state = lock(&self.state);
         let State {
             folders,
@@ -228,30 +232,27 @@ impl Walk {
             files,
             ..
         } = &*state;
-        let is_idle = |ahead: &&Ahead| {
+        let is_idle = |ahead: &Ahead<F>| {
             let walked = nodes.get(&ahead.folder).and_then(|node| folders.get(node));
             walked.is_none_or(|walked| walked.walked.elapsed() > IDLE)
         };
-        let keys = files
-            .values()
-            .filter(is_idle)
-            .map(|ahead| ahead.attributes.key);
-        let keys: Vec<Key> = keys.collect();
+        let idle = files.iter().filter(|(_, ahead)| is_idle(ahead));
+        let keys: Vec<K> = idle.map(|(key, _)| key.clone()).collect();
         state.take_all(keys)
     }
 
     /// All of them.
-    pub(super) fn take_all(&self) -> Vec<Ahead> {
+    pub(crate) fn take_all(&self) -> Vec<Ahead<F>> {
         let mut state = lock(&self.state);
-        let keys = state.files.keys().copied().collect();
+        let keys = state.files.keys().cloned().collect();
         state.take_all(keys)
     }
 }
 
-impl State {
-    fn take_all(&mut self, keys: Vec<Key>) -> Vec<Ahead> {
+impl<K: Eq + Hash, F> State<K, F> {
+    fn take_all(&mut self, keys: Vec<K>) -> Vec<Ahead<F>> {
         let taken = keys.iter().filter_map(|key| self.files.remove(key));
-        let taken: Vec<Ahead> = taken.collect();
+        let taken: Vec<Ahead<F>> = taken.collect();
         for ahead in &taken {
             self.readers.remove(&ahead.reader.id());
         }
@@ -296,6 +297,47 @@ impl State {
         let opened = self.unlisted.entry(parent).or_default();
         *opened = opened.saturating_add(1);
         *opened == UNLISTED
+    }
+}
+
+/// The regular files of a listing so far, if it goes from the first name to the last.
+#[derive(Debug)]
+pub(crate) struct Gathered {
+    /// None if they are not wanted, or not any more.
+    files: Option<Vec<Listed>>,
+    /// Position of the listing.
+    next: u64,
+    most: usize,
+}
+
+impl Gathered {
+    /// At most so many files.
+    pub(crate) fn new(most: usize) -> Self {
+        Self {
+            files: (most > 0).then(Vec::new),
+            next: 0,
+            most,
+        }
+    }
+
+    /// A name was given that stands at `at`, before `next`; `file` if it is a regular one's.
+    pub(crate) fn add(&mut self, at: u64, next: u64, file: impl FnOnce() -> Option<Listed>) {
+        let Some(files) = self.files.as_mut() else {
+            return;
+        };
+        if at == 0 {
+            files.clear();
+        } else if at != self.next || files.len() >= self.most {
+            self.files = None;
+            return;
+        }
+        self.next = next;
+        files.extend(file());
+    }
+
+    /// The last name was given: the files, if those are all, and once.
+    pub(crate) fn take(&mut self) -> Option<Vec<Listed>> {
+        self.files.take()
     }
 }
 
@@ -359,7 +401,7 @@ mod tests {
 
     #[test]
     fn a_folder_that_nobody_listed_is_listed_once() {
-        let mut state = State::default();
+        let mut state = State::<u8, ()>::default();
         let asked: Vec<bool> = (0..9).map(|_| state.entered_unlisted(Node(5))).collect();
         assert_eq!(asked.iter().filter(|asked| **asked).count(), 1);
         assert!(asked[usize::from(UNLISTED) - 1]);

@@ -9,11 +9,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use forerun_core::{FolderId, ReaderId};
 use fuser::{
     Errno, FileHandle, FopenFlags, Generation, INodeNo, InitFlags, KernelConfig, Notifier,
     OpenFlags, ReplyAttr, ReplyEntry, ReplyOpen, ReplyXattr,
 };
 
+use super::host::HasAhead;
 use super::reads::Reads;
 use super::wire::{attr, errno, generation, nameless, shown};
 use crate::fs::attributes::Attributes;
@@ -45,6 +47,16 @@ pub(super) struct Served {
     pub(super) kernel: OnceLock<Notifier>,
     /// How long the kernel may cache answers.
     pub(super) trust: Trust,
+}
+
+impl HasAhead for Served {
+    fn open_ahead(self: Arc<Self>, folder: FolderId, entry: u32) {
+        self.fs.open_ahead(folder, entry);
+    }
+
+    fn close_ahead(&self, reader: ReaderId) {
+        drop(self.fs.not_ahead(reader));
+    }
 }
 
 impl Served {

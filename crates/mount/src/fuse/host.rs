@@ -7,37 +7,46 @@
 use std::sync::{Arc, Weak};
 
 use forerun_core::{FolderId, ReaderId};
-use forerun_io::OpensAhead;
+use forerun_io::{Driver, OpensAhead};
 
-use super::calls::Served;
 use crate::lanes::{LaneOf, Lanes};
 
 /// Files that are closed at a time.
 const CLOSES: u32 = 4;
 
+/// A file system whose files can be opened ahead.
+pub(crate) trait HasAhead: Send + Sync + 'static {
+    /// Opens an entry of a folder ahead, and tells the driver how that went.
+    fn open_ahead(self: Arc<Self>, folder: FolderId, entry: u32);
+    /// No program comes for the file of this reader: it is closed.
+    fn close_ahead(&self, reader: ReaderId);
+}
+
 /// See the [module](self).
-pub(super) struct AheadHost {
-    served: Weak<Served>,
+pub(crate) struct AheadHost<S> {
+    served: Weak<S>,
     lanes: Arc<Lanes>,
 }
 
-impl AheadHost {
-    /// Opens ahead for this mount from now on.
-    pub(super) fn serve(served: &Arc<Served>, lanes: &Arc<Lanes>) {
+impl<S: HasAhead> AheadHost<S> {
+    /// Opens ahead by this driver from now on.
+    pub(crate) fn serve(served: &Arc<S>, driver: Option<Arc<Driver>>, lanes: &Arc<Lanes>) {
         let host = Self {
             served: Arc::downgrade(served),
             lanes: lanes.clone(),
         };
-        served.fs.open_ahead_with(Arc::new(host));
+        if let Some(driver) = driver {
+            driver.open_ahead_with(Arc::new(host));
+        }
     }
 }
 
-impl OpensAhead for AheadHost {
+impl<S: HasAhead> OpensAhead for AheadHost<S> {
     fn open(&self, folder: FolderId, entry: u32) {
         let served = self.served.clone();
         self.lanes.later(LaneOf::Ahead(folder.0), move || {
             if let Some(served) = served.upgrade() {
-                served.fs.open_ahead(folder, entry);
+                served.open_ahead(folder, entry);
             }
         });
     }
@@ -46,7 +55,9 @@ impl OpensAhead for AheadHost {
         let served = self.served.clone();
         let lane = LaneOf::NotAhead(reader.0 % CLOSES);
         self.lanes.later(lane, move || {
-            drop(served.upgrade().map(|served| served.fs.not_ahead(reader)));
+            if let Some(served) = served.upgrade() {
+                served.close_ahead(reader);
+            }
         });
     }
 }

@@ -160,7 +160,7 @@ impl Mounted for SourceFs {
                 served.drop_refused(node);
             }
         }));
-        AheadHost::serve(&served, &lanes);
+        AheadHost::serve(&served, served.fs.engine().driver(), &lanes);
         let adapter = Adapter {
             served: served.clone(),
             lanes,

@@ -126,7 +126,7 @@ fn read_durations(counts: &Counts) -> Family {
     }
 }
 
-fn files_ahead(page: &mut Page, ledger: &Ledger) {
+fn files_ahead(page: &mut Page, ledger: &Ledger, unit: u64) {
     let help = "Files opened ahead of the programs that walk their folder";
     page.counter("files_ahead", help, ledger.files_ahead);
     let ended = [
@@ -134,8 +134,10 @@ fn files_ahead(page: &mut Page, ledger: &Ledger) {
         ("wasted", ledger.files_ahead_wasted),
     ];
     let samples = ended.map(|(outcome, count)| labelled("outcome", outcome, count));
-    let help = "Of these, those a program came for (used) and those closed without (wasted)";
+    let help = "Of these, those of which a program read bytes that were fetched (used) and those closed without (wasted)";
     page.family(true, ("files_ahead_ended", None), help, samples.into());
+    let help = "Bytes fetched of files opened ahead that were unread when those were closed";
+    page.bytes("files_ahead_unread", help, ledger.files_ahead_unread * unit);
 }
 
 fn prefetching(page: &mut Page, ledger: &Ledger, unit: u64) {
@@ -167,7 +169,7 @@ fn prefetching(page: &mut Page, ledger: &Ledger, unit: u64) {
     );
     let help = "Windows that were decided: runs to be fetched ahead";
     page.counter("windows", help, ledger.windows);
-    files_ahead(page, ledger);
+    files_ahead(page, ledger, unit);
     let help = "References that were announced";
     page.counter("hints", help, ledger.hints);
     let ended = [

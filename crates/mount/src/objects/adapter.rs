@@ -21,6 +21,7 @@ use rustix::process::{getgid, getuid};
 
 use super::{Looked, ObjectFs};
 use crate::fs::nodes::Node;
+use crate::fuse::host::AheadHost;
 use crate::fuse::reads::{Read, Reads};
 use crate::fuse::wire::errno;
 use crate::fuse::{REQUEST_BYTES_MAX, session};
@@ -82,16 +83,18 @@ pub(super) fn serve(
         user: getuid().as_raw(),
         group: getgid().as_raw(),
     };
+    let fs = served.fs.clone();
+    AheadHost::serve(&fs, fs.engine.driver(), &lanes);
     let adapter = Adapter {
         served: Arc::new(served),
         lanes,
     };
-    let fs = adapter.served.fs.clone();
     let (session, forget) = session::serve(adapter, channel, serving.everyone, threads, drop)?;
     // An object is looked at where it is opened; names alone are watched. A store lists 25,000 a second.
     let pass = move || {
         forget.surplus(&*fs);
         fs.tidy();
+        fs.close_idle();
     };
     Ok((session, Watch::every(TTL / 4, pass)?))
 }

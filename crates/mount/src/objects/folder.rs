@@ -16,6 +16,7 @@ use std::sync::Mutex;
 use forerun_io::source::tree::{Entry, Names};
 
 use super::NAME_BYTES_MAX;
+use crate::fs::walk::Gathered;
 use crate::lock;
 
 /// Positions before the first name of the store.
@@ -30,8 +31,11 @@ struct State {
 }
 
 /// See the [module](self).
-#[derive(Default)]
-pub(super) struct Folder(Mutex<Option<State>>);
+pub(super) struct Folder {
+    state: Mutex<Option<State>>,
+    /// Objects for a [walk](crate::fs::walk).
+    pub(super) gathered: Mutex<Gathered>,
+}
 
 impl std::fmt::Debug for Folder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -40,20 +44,29 @@ impl std::fmt::Debug for Folder {
 }
 
 impl Folder {
-    /// Gives names from a position on, each with the position behind it, until one is not taken.
+    /// A folder that gathers so many objects at most.
+    pub(super) fn new(gathers: usize) -> Self {
+        Self {
+            state: Mutex::default(),
+            gathered: Gathered::new(gathers).into(),
+        }
+    }
+
+    /// Gives names from a position on, each with the position behind it, until one is not taken; whether there
+    /// are no more.
     pub(super) fn read(
         &self,
         from: u64,
         list: impl FnOnce() -> io::Result<Names>,
         take: &mut dyn FnMut(&str, &Entry, u64) -> bool,
-    ) -> io::Result<()> {
+    ) -> io::Result<bool> {
         for (dot, at) in DOTS.into_iter().zip(0..) {
             if from <= at && !take(dot, &Entry::Folder, at + 1) {
-                return Ok(());
+                return Ok(false);
             }
         }
         let from = from.max(DOTS.len() as u64);
-        let mut state = lock(&self.0);
+        let mut state = lock(&self.state);
         let listing = match state.take() {
             Some(listing) if listing.at == from => listing,
             _ => State {
@@ -68,10 +81,10 @@ impl Folder {
                 listing.at += 1;
             } else {
                 listing.kept = Some((name, entry));
-                break;
+                return Ok(false);
             }
         }
-        Ok(())
+        Ok(true)
     }
 }
 
@@ -104,7 +117,7 @@ mod tests {
 
     /// Reads a folder of these names, so many at a time; and how often it was listed.
     fn read_all(names: &[&str], at_once: usize, from: &[u64]) -> (Vec<String>, u32) {
-        let (folder, lists) = (Folder::default(), Cell::new(0));
+        let (folder, lists) = (Folder::new(0), Cell::new(0));
         let list = || {
             lists.set(lists.get() + 1);
             let names: Vec<_> = names

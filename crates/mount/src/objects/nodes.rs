@@ -131,6 +131,13 @@ impl Nodes {
         Some((Node(number), known.clone()))
     }
 
+    /// The newest version of a name in the kernel's cache, however old the answer is.
+    pub(super) fn newest(&self, parent: Node, name: &str) -> Option<Entry> {
+        let table = lock(&self.0);
+        let number = table.names.get(&(parent.0, name.into()))?;
+        table.nodes.get(number).map(|known| known.entry.clone())
+    }
+
     /// The store was asked for a node again, and has the same version as of this time.
     pub(super) fn saw(&self, node: Node, now: &Stat, as_of: Instant) {
         if let Some(known) = lock(&self.0).nodes.get_mut(&node.0) {

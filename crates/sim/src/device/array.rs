@@ -47,7 +47,10 @@ pub(crate) const METHOD: Method<Built> = Method {
         knows: Knows::Online,
         params: PARAMS,
     },
-    build: |values| Array::boxed(values, &|| super::parse(LISTED_PART)),
+    build: |values| {
+        let (disks, strip) = (values.get("disks"), values.get("strip_bytes"));
+        Array::boxed(disks, Bytes(strip), &|| super::parse(LISTED_PART))
+    },
 };
 
 /// The members of the listed array.
@@ -92,10 +95,9 @@ impl Array {
     }
 
     /// From the values of [`METHOD`]'s parameters.
-    pub(crate) fn boxed(values: &[u64], part: &dyn Fn() -> Built) -> Built {
-        let [disks, strip] = [0, 1].map(|at: usize| values.get(at).copied().unwrap_or(1));
+    pub(crate) fn boxed(disks: u64, strip: Bytes, part: &dyn Fn() -> Built) -> Built {
         let parts = (0..disks).map(|_| part()).collect::<Result<_, _>>()?;
-        Ok(Box::new(Self::new(parts, Bytes(strip))))
+        Ok(Box::new(Self::new(parts, strip)))
     }
 
     /// The position on a device that corresponds to `at`: the bytes before it lie below.

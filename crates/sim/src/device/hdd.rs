@@ -28,7 +28,7 @@ mod write_back;
 
 use std::sync::Arc;
 
-use forerun_core::spec::{Knows, Method, Param, Spec};
+use forerun_core::spec::{Knows, Method, Param, Spec, Values};
 use forerun_core::{Bytes, ErrorCode, Nanos, Profile};
 
 pub use controller::ControllerSheet;
@@ -108,9 +108,16 @@ pub(super) const METHOD: Method<Built> = Method {
 
 /// The sheet of the listed drive. It has as many heads as keep it below 150,000 cylinders, the
 /// number in drives of the time.
-fn by_figures(values: &[u64]) -> Sheet {
-    let [rpm, capacity, outer, inner_percent, seek, cache] =
-        [0, 1, 2, 3, 4, 5].map(|at| values.get(at).copied().unwrap_or_default());
+fn by_figures(values: &Values<'_>) -> Sheet {
+    let (rpm, seek) = (
+        values.get("revolutions_per_minute"),
+        values.get("seek_mean_ns"),
+    );
+    let (capacity, cache) = (values.get("capacity_bytes"), values.get("cache_bytes"));
+    let (outer, inner_percent) = (
+        values.get("outer_bytes_per_second"),
+        values.get("inner_percent"),
+    );
     let (rpm, outer) = (rpm as f64, outer as f64 / 1e6);
     // All of a rate can come out one rounding above it.
     let inner = (outer * inner_percent as f64 / 100.0).min(outer);
@@ -240,22 +247,14 @@ mod tests {
                 _ => params[at].max,
             };
             let values: Vec<u64> = (0..params.len()).map(value).collect();
-            let drawing = by_figures(&values).drawing();
+            let drawing = by_figures(&Values::new(METHOD.spec.params, &values)).drawing();
             assert!(drawing.is_ok(), "{values:?}: {}", drawing.unwrap_err());
         }
     }
 
     #[test]
     fn a_read_past_the_end_fails_and_moves_nothing() {
-        let mut device = (METHOD.build)(
-            &METHOD
-                .spec
-                .params
-                .iter()
-                .map(|p| p.default)
-                .collect::<Vec<_>>(),
-        )
-        .unwrap();
+        let mut device = METHOD.of(&[]).unwrap();
         let end = device.capacity().unwrap();
         for (id, at) in [(0, end.0 - 512), (1, end.0 - 511), (2, u64::MAX)] {
             let (at, bytes) = (Bytes(at), Bytes(512));

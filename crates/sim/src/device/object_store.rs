@@ -63,12 +63,11 @@ pub(super) const METHOD: Method<Built> = Method {
         ],
     },
     build: |values| {
-        let at = |at: usize| values.get(at).copied().unwrap_or(1);
         Ok(Box::new(ObjectStore::new(Parameters {
-            first_byte: Nanos(at(0)),
-            stream: at(1),
-            total: at(2),
-            in_flight: at(3),
+            first_byte: Nanos(values.get("first_byte_ns")),
+            stream: values.get("stream_bytes_per_second"),
+            total: values.get("total_bytes_per_second"),
+            in_flight: values.get("requests_in_flight"),
         })))
     },
 };

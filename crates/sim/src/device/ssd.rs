@@ -74,14 +74,13 @@ pub(super) const METHOD: Method<Built> = Method {
         ],
     },
     build: |values| {
-        let at = |at: usize| values.get(at).copied().unwrap_or(1);
         Ok(Box::new(Ssd::new(Parameters {
-            channels: at(0),
-            page: at(1),
-            page_read: Nanos(at(2)),
-            channel_rate: at(3),
-            host_rate: at(4),
-            command: Nanos(at(5)),
+            channels: values.get("channels"),
+            page: values.get("page_bytes"),
+            page_read: Nanos(values.get("page_read_ns")),
+            channel_rate: values.get("channel_bytes_per_second"),
+            host_rate: values.get("host_bytes_per_second"),
+            command: Nanos(values.get("command_ns")),
         })))
     },
 };

@@ -48,7 +48,10 @@ pub(super) const METHOD: Method<Built> = Method {
         ],
     },
     build: |values| {
-        let profile = Profile::constant(Nanos(values[0]), values[1]);
+        let profile = Profile::constant(
+            Nanos(values.get("cost_ns")),
+            values.get("rate_bytes_per_second"),
+        );
         let refused = |error| DeviceError::Model("switching", ModelError::Profile(error));
         Ok(Box::new(Switching::new(profile.map_err(refused)?)))
     },

@@ -54,11 +54,11 @@ pub(super) const METHOD: Method<Box<dyn Workload>> = Method {
     },
     build: |v| {
         Box::new(Clients {
-            file_bytes: v[0],
-            read_bytes: v[1],
-            clients: v[2] as usize,
-            bytes_per_second: v[3],
-            every_ns: v[4],
+            file_bytes: v.get("file_bytes"),
+            read_bytes: v.get("read_bytes"),
+            clients: v.get("clients") as usize,
+            bytes_per_second: v.get("bytes_per_second"),
+            every_ns: v.get("every_ns"),
         })
     },
 };

@@ -51,11 +51,11 @@ pub(super) const METHOD: Method<Box<dyn Workload>> = Method {
     },
     build: |v| {
         Box::new(DirectReads {
-            threads: v[0] as usize,
-            request_bytes: v[1],
-            requests: v[2].min((1 << 41) / v[1]),
-            think_ns: v[3],
-            seed: v[4],
+            threads: v.get("threads") as usize,
+            request_bytes: v.get("request_bytes"),
+            requests: v.get("requests").min((1 << 41) / v.get("request_bytes")),
+            think_ns: v.get("think_ns"),
+            seed: v.get("seed"),
         })
     },
 };

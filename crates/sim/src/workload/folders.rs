@@ -72,14 +72,14 @@ pub(super) const METHOD: Method<Box<dyn Workload>> = Method {
     },
     build: |v| {
         Box::new(Folders {
-            read_bytes: v[0],
-            think_ns: v[1],
-            folders: v[2],
-            files: v[3],
-            small_bytes: v[4],
-            order: v[5],
-            passes: v[6],
-            seed: v[7],
+            read_bytes: v.get("read_bytes"),
+            think_ns: v.get("think_ns"),
+            folders: v.get("folders"),
+            files: v.get("folder_files"),
+            small_bytes: v.get("small_bytes"),
+            order: v.get("order"),
+            passes: v.get("passes"),
+            seed: v.get("seed"),
         })
     },
 };

@@ -61,14 +61,14 @@ pub(super) const METHOD: Method<Box<dyn Workload>> = Method {
     },
     build: |v| {
         Box::new(Interleaved {
-            file_bytes: v[0],
-            read_bytes: v[1],
-            think_ns: v[2],
-            streams: v[3],
-            opening_reads: v[4],
-            random_order: v[5] != 0,
-            seed: v[6],
-            reads: v[7],
+            file_bytes: v.get("file_bytes"),
+            read_bytes: v.get("read_bytes"),
+            think_ns: v.get("think_ns"),
+            streams: v.get("streams"),
+            opening_reads: v.get("opening_reads"),
+            random_order: v.get("random_order") != 0,
+            seed: v.get("seed"),
+            reads: v.get("reads"),
         })
     },
 };

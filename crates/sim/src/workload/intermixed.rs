@@ -45,11 +45,11 @@ pub(super) const METHOD: Method<Box<dyn Workload>> = Method {
     },
     build: |v| {
         Box::new(Intermixed {
-            file_bytes: v[0],
-            read_bytes: v[1],
-            think_ns: v[2],
-            random_bytes: v[3],
-            seed: v[4],
+            file_bytes: v.get("file_bytes"),
+            read_bytes: v.get("read_bytes"),
+            think_ns: v.get("think_ns"),
+            random_bytes: v.get("random_bytes"),
+            seed: v.get("seed"),
         })
     },
 };

@@ -69,12 +69,13 @@ pub(super) const METHOD: Method<Box<dyn Workload>> = Method {
     },
     build: |v| {
         Box::new(Iozone {
-            total_bytes: v[0],
-            streams: v[1] as usize,
-            read_bytes: v[2],
-            think_ns: v[3],
-            metadata: [Metadata::None, Metadata::Beside, Metadata::Inside][v[4] as usize % 3],
-            ahead_bytes: v[5],
+            total_bytes: v.get("total_bytes"),
+            streams: v.get("streams") as usize,
+            read_bytes: v.get("read_bytes"),
+            think_ns: v.get("think_ns"),
+            metadata: [Metadata::None, Metadata::Beside, Metadata::Inside]
+                [v.get("metadata") as usize % 3],
+            ahead_bytes: v.get("ahead_bytes"),
         })
     },
 };

@@ -23,7 +23,7 @@ macro_rules! lost {
                 knows: Knows::Online,
                 params: &[SEED],
             },
-            build: |v| Box::new(Lost::of(&$stand_in, v[0])),
+            build: |v| Box::new(Lost::of(&$stand_in, v.get("seed"))),
         };)*
     };
 }

@@ -38,11 +38,11 @@ pub(super) const METHOD: Method<Box<dyn Workload>> = Method {
     },
     build: |v| {
         Box::new(ManyReaders {
-            file_bytes: v[0],
-            read_bytes: v[1],
-            think_ns: v[2],
-            readers: v[3] as usize,
-            shared: v[4] != 0,
+            file_bytes: v.get("file_bytes"),
+            read_bytes: v.get("read_bytes"),
+            think_ns: v.get("think_ns"),
+            readers: v.get("readers") as usize,
+            shared: v.get("shared") != 0,
         })
     },
 };

@@ -39,12 +39,12 @@ pub(super) const METHOD: Method<Box<dyn Workload>> = Method {
     },
     build: |v| {
         Box::new(RandomReads {
-            file_bytes: v[0],
-            read_bytes: v[1],
-            think_ns: v[2],
-            reads: v[3],
-            align_bytes: v[4],
-            seed: v[5],
+            file_bytes: v.get("file_bytes"),
+            read_bytes: v.get("read_bytes"),
+            think_ns: v.get("think_ns"),
+            reads: v.get("reads"),
+            align_bytes: v.get("align_bytes"),
+            seed: v.get("seed"),
         })
     },
 };

@@ -38,11 +38,11 @@ pub(super) const METHOD: Method<Box<dyn Workload>> = Method {
     },
     build: |v| {
         Box::new(Reordered {
-            file_bytes: v[0],
-            read_bytes: v[1],
-            think_ns: v[2],
-            band: v[3] as usize,
-            seed: v[4],
+            file_bytes: v.get("file_bytes"),
+            read_bytes: v.get("read_bytes"),
+            think_ns: v.get("think_ns"),
+            band: v.get("band") as usize,
+            seed: v.get("seed"),
         })
     },
 };

@@ -38,10 +38,10 @@ pub(super) const METHOD: Method<Box<dyn Workload>> = Method {
     },
     build: |v| {
         Box::new(Retried {
-            file_bytes: v[0],
-            ask_bytes: v[1],
-            think_ns: v[2],
-            take_bytes: v[3],
+            file_bytes: v.get("file_bytes"),
+            ask_bytes: v.get("ask_bytes"),
+            think_ns: v.get("think_ns"),
+            take_bytes: v.get("take_bytes"),
         })
     },
 };

@@ -19,9 +19,9 @@ pub(super) const METHOD: Method<Box<dyn Workload>> = Method {
     },
     build: |v| {
         Box::new(Sequential {
-            file_bytes: v[0],
-            read_bytes: v[1],
-            think_ns: v[2],
+            file_bytes: v.get("file_bytes"),
+            read_bytes: v.get("read_bytes"),
+            think_ns: v.get("think_ns"),
         })
     },
 };

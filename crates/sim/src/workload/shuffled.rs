@@ -44,12 +44,12 @@ pub(super) const METHOD: Method<Box<dyn Workload>> = Method {
     },
     build: |v| {
         Box::new(Shuffled {
-            file_bytes: v[0],
-            read_bytes: v[1].max(1),
-            think_ns: v[2],
-            seed: v[3],
-            files: v[4] as usize,
-            passes: v[5],
+            file_bytes: v.get("file_bytes"),
+            read_bytes: v.get("read_bytes").max(1),
+            think_ns: v.get("think_ns"),
+            seed: v.get("seed"),
+            files: v.get("files") as usize,
+            passes: v.get("passes"),
         })
     },
 };

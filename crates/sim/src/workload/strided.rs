@@ -37,11 +37,11 @@ pub(super) const METHOD: Method<Box<dyn Workload>> = Method {
     },
     build: |v| {
         Box::new(Strided {
-            file_bytes: v[0],
-            read_bytes: v[1],
-            think_ns: v[2],
-            stride_bytes: v[3],
-            backward: v[4] != 0,
+            file_bytes: v.get("file_bytes"),
+            read_bytes: v.get("read_bytes"),
+            think_ns: v.get("think_ns"),
+            stride_bytes: v.get("stride_bytes"),
+            backward: v.get("backward") != 0,
         })
     },
 };

@@ -73,16 +73,18 @@ pub(super) const METHOD: Method<Box<dyn Workload>> = Method {
         ],
     },
     build: |v| {
-        let (files, seed) = (v[0], v[7]);
+        let (files, seed) = (v.get("files"), v.get("seed"));
         Box::new(WebServer {
-            sizes: (0..files).map(|file| size(v[1], seed, file)).collect(),
-            opened: (0..v[3])
+            sizes: (0..files)
+                .map(|file| size(v.get("mean_bytes"), seed, file))
+                .collect(),
+            opened: (0..v.get("opens"))
                 .map(|at| Random::part(!seed, at).below(files) as usize)
                 .collect(),
-            threads: v[2] as usize,
-            read_bytes: v[4],
-            think_ns: v[5],
-            append_ns: v[6],
+            threads: v.get("threads") as usize,
+            read_bytes: v.get("read_bytes"),
+            think_ns: v.get("think_ns"),
+            append_ns: v.get("append_ns"),
         })
     },
 };

@@ -4,10 +4,11 @@
 //! lie side by side in a batch; one that takes less for a short way gains more.
 
 use forerun_baselines::METHODS;
-use forerun_core::Settings;
 use forerun_core::spec::Choice;
+use forerun_core::{Bytes, Settings};
 use forerun_sim::replay::replay;
-use forerun_sim::{Report, Text, workload};
+use forerun_sim::workload::{Step, Steps, Turns, Walk, Workload};
+use forerun_sim::{Report, Scene, Text, device, workload};
 
 use crate::stage::{DISK, run_into, settings};
 
@@ -119,4 +120,86 @@ fn walks_replay_and_one_that_computes_loses_its_waits() {
         plain / 1_000_000
     );
     assert!(stalled * 5 < plain);
+}
+
+/// A walk over folders whose program reads these parts of each file.
+#[derive(Debug)]
+struct Parts {
+    folders: Box<dyn Workload>,
+    parts: Vec<(u64, u64)>,
+}
+
+impl Workload for Parts {
+    fn files(&self) -> Vec<Bytes> {
+        self.folders.files()
+    }
+
+    fn readers(&self) -> Vec<usize> {
+        self.folders.readers()
+    }
+
+    fn steps(&self, _: usize) -> Steps<'_> {
+        let parts = self.parts.iter();
+        Box::new(parts.map(|(offset, bytes)| Step::read(*offset, *bytes, 0)))
+    }
+
+    fn turns(&self) -> Option<Turns<'_>> {
+        let readers = 0..self.readers().len();
+        Some(Box::new(
+            readers.flat_map(|reader| self.parts.iter().map(move |_| reader)),
+        ))
+    }
+
+    fn is_packed(&self) -> bool {
+        self.folders.is_packed()
+    }
+
+    fn walk(&self) -> Option<Walk> {
+        self.folders.walk()
+    }
+}
+
+#[test]
+fn a_part_of_each_file_takes_no_longer_and_no_more_bytes_than_without_a_method() {
+    const FILE: u64 = 4 << 20;
+    let (head, tail) = ((0, 4 << 10), (FILE - (64 << 10), 64 << 10));
+    let middle = (FILE / 2, 16 << 10);
+    for (name, parts) in [
+        ("head", vec![head]),
+        ("tail", vec![tail]),
+        ("middle", vec![middle]),
+        ("tail, then head", vec![(FILE - 8192, 8192), (0, 8192)]),
+        ("tail, then middle", vec![tail, (FILE / 2, 256 << 10)]),
+    ] {
+        for order in 0..3 {
+            let text =
+                format!("folders(folders=2,folder_files=100,small_bytes={FILE},order={order})");
+            let folders = workload::parse(&text).unwrap();
+            let walk = Parts {
+                folders,
+                parts: parts.clone(),
+            };
+            let run = |method| {
+                let scene = Scene::new(with(method, MEMORY), device::parse(DISK).unwrap(), &walk);
+                scene.run(&mut ()).unwrap()
+            };
+            let (plain, ahead) = (run("none"), run("directory"));
+            assert_eq!(plain.bytes, ahead.bytes);
+            let time = ahead.elapsed.0 as f64 / plain.elapsed.0 as f64;
+            let [before, after] = [&plain, &ahead].map(|run| run.ledger.request_bytes.0);
+            let unread = ahead.ledger.files_ahead_unread * u64::from(ahead.block_bytes);
+            println!(
+                "{name}, order {order}: {time:.2} of the time, {after} bytes, {before} without"
+            );
+            assert!(time <= 1.05, "{name}, order {order}: {time}");
+            assert!(
+                after * 10 <= before * 12,
+                "{name}, order {order}: {after}, {before}"
+            );
+            assert!(
+                unread * 100 <= after * 3,
+                "{name}, order {order}: {unread} of {after}"
+            );
+        }
+    }
 }

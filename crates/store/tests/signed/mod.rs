@@ -369,6 +369,20 @@ fn answer(asked: &Asked, state: &mut State) -> Answer {
             let body = "{\"access_token\":\"of-identity\",\"expires_in\":3600}";
             (200, String::new(), body.into())
         }
+        "/v1/token"
+            if asked.body.contains("subject_token=of-provider")
+                && asked.body.contains("audience=%2F%2Faudience") =>
+        {
+            let body = "{\"access_token\":\"of-exchange\",\"expires_in\":3600}";
+            (200, String::new(), body.into())
+        }
+        "/account:generateAccessToken" if header("authorization") == Some("Bearer of-exchange") => {
+            let body = format!("{{\"accessToken\":\"of-account\",\"expireTime\":\"{NEVER}\"}}");
+            (200, String::new(), body.into_bytes())
+        }
+        "/identity" if header("metadata") == Some("yes") => {
+            (200, String::new(), b"{\"id\":\"of-provider\"}".to_vec())
+        }
         "/container" if header("authorization") == Some("of-container") => json(state),
         "/latest/api/token" if asked.method == "PUT" => {
             (200, String::new(), b"of-instance".to_vec())
@@ -380,6 +394,12 @@ fn answer(asked: &Asked, state: &mut State) -> Answer {
                 Some("") => (200, String::new(), b"role".to_vec()),
                 _ => json(state),
             }
+        }
+        "/b/k"
+            if header("authorization")
+                .is_some_and(|key| ["Bearer of-exchange", "Bearer of-account"].contains(&key)) =>
+        {
+            object(asked, Ok(Some("google".to_owned())), state)
         }
         "/b" | "/b/k" => object(asked, key, state),
         _ => error(404, "NoSuchBucket", ""),
@@ -396,8 +416,12 @@ fn object(asked: &Asked, key: Result<Option<String>, &'static str>, state: &Stat
         Ok(_) => {}
     }
     if asked.path == "/b" {
-        let body = "<ListBucketResult><Contents><Key>k</Key><LastModified>2024-01-01T00:00:00Z</LastModified>\
-                    <ETag>\"1\"</ETag><Size>7</Size></Contents><IsTruncated>false</IsTruncated></ListBucketResult>";
+        let has_key = "k".starts_with(asked.of("prefix").unwrap_or_default());
+        let key = "<Contents><Key>k</Key><LastModified>2024-01-01T00:00:00Z</LastModified><ETag>\"1\"</ETag>\
+                   <Size>7</Size></Contents>";
+        let keys = if has_key { key } else { "" };
+        let body =
+            format!("<ListBucketResult>{keys}<IsTruncated>false</IsTruncated></ListBucketResult>");
         return (200, String::new(), body.into());
     }
     let head = "ETag: \"1\"\r\nLast-Modified: Mon, 01 Jan 2024 00:00:00 GMT\r\n";

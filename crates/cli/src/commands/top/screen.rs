@@ -4,7 +4,7 @@
 //! forerun  /data on /fast   up 12 min   rates over 1.00 s
 //! read     76.1 MB/s   hits 97.9 %   late 1.9 %   misses 0.2 %
 //! fetched  78.0 MB/s   requests 95.2/s   windows 29.5/s
-//! ahead    unread 1.45 MB   wasted 0 B   cancelled 0 B   failed 0 B
+//! ahead    unread 1.45 MB   wasted 0 B   closed unread 0 B   cancelled 0 B   failed 0 B
 //! memory   most so far 268.4 MB   waits 0   thrashed 0
 //! files    open 2   in passthrough 0   opened so 0   mode auto
 //!
@@ -169,6 +169,7 @@ fn lines<'a>(report: &Report, rates: &Rates) -> [Line<'a>; 6] {
             &[
                 ("unread", bytes("resident_unused")),
                 ("wasted", bytes("evicted_unused")),
+                ("closed unread", bytes("files_ahead_unread")),
                 ("cancelled", bytes("cancelled")),
                 ("failed", bytes("failed")),
             ],
@@ -223,7 +224,7 @@ mod tests {
         let counters = serde_json::json!({
             "reads": 1000, "hits": 970, "late_hits": 20, "misses": 10, "stall_ns": 500_000_000,
             "requests": 8, "request_bytes": 4_096_000, "memory_peak_bytes": 268_435_456,
-            "evicted_unused": 3, "cancelled": 7,
+            "evicted_unused": 3, "files_ahead_unread": 2, "cancelled": 7,
         });
         let stream = |at_bytes, ahead_bytes, waiting| StreamReport {
             begin_bytes: 0,
@@ -304,7 +305,7 @@ mod tests {
 forerun  /data on /fast   up 2.00 s   rates over 2.00 s
 read     2.05 MB/s   hits 97.0 %   late 2.0 %   misses 1.0 %   readers wait 0.2
 fetched  2.05 MB/s   requests 4.0/s   windows 0.0/s   device busy 99 %
-ahead    unread 0 B   wasted 12.3 kB   cancelled 28.7 kB   failed 0 B
+ahead    unread 0 B   wasted 12.3 kB   closed unread 8.19 kB   cancelled 28.7 kB   failed 0 B
 memory   most so far 268.4 MB   waits 0   thrashed 0   refused 0
 files    open 2   in passthrough 0   opened so 5   mode auto
 

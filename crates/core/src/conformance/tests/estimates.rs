@@ -33,7 +33,7 @@ pub(super) struct Guesses {
 impl Guesses {
     pub(super) fn new(guess: Guess) -> Self {
         Self {
-            inner: (measure::LIST[0].build)(&[]),
+            inner: measure::LIST[0].of(&[]),
             guess,
             questions: AtomicU64::new(0),
         }

@@ -100,7 +100,7 @@ pub(super) struct Twisted {
 impl Twisted {
     pub(super) fn boxed(twist: &Twist) -> Box<dyn Detect> {
         Box::new(Self {
-            inner: (detect::LIST[0].build)(&[0, 0, 0]),
+            inner: detect::LIST[0].of(&[0, 0, 0]),
             twist: *twist,
             questions: AtomicU64::new(0),
         })

@@ -85,15 +85,15 @@ pub(super) const METHOD: Method<Box<dyn Policy>> = Method {
         ],
     },
     build: |values| {
-        let history = values[3] as usize;
+        let history = values.get("history_refs") as usize;
         Box::new(Forestall {
-            horizon: values[0] as u32,
-            batches: Batches::of(values[1] as u32),
-            fixed_f: values[2],
+            horizon: values.get("horizon_refs") as u32,
+            batches: Batches::of(values.get("batch_blocks") as u32),
+            fixed_f: values.get("fixed_f_refs"),
             history,
-            slow_access: u128::from(values[4]),
-            slow_factor: u128::from(values[5]),
-            needs_free_disk: values[6] == 1,
+            slow_access: u128::from(values.get("slow_access_ns")),
+            slow_factor: u128::from(values.get("slow_factor")),
+            needs_free_disk: values.get("free_disk") == 1,
             computes: Recent::new(history),
             accesses: Vec::new(),
             at_work: Vec::new(),

@@ -80,6 +80,8 @@ pub struct FileSystem {
 pub(super) struct Known {
     pub(super) place: Place,
     pub(super) told: Told,
+    /// When it was seen to have no extended attributes, since the last change that was told.
+    pub(super) bare: Option<Instant>,
     pub(super) lookups: u64,
     pub(super) opens: u32,
     /// Seconds since the begin of the mount when it was looked up last.
@@ -140,6 +142,7 @@ impl Known {
         Self {
             place,
             told: Told::default(),
+            bare: None,
             lookups: 0,
             opens: 0,
             found: 0,
@@ -152,7 +155,11 @@ impl Known {
 
     /// A thread is told of these attributes, which it asked for at a given time.
     pub(super) fn tells(&mut self, told: &Attributes, thread: u32, asked: Instant, now: Instant) {
+        let before = self.told;
         self.told.add(told);
+        if self.told != before {
+            self.bare = None;
+        }
         if let Some(ends) = &self.ends {
             ends.tells(told.version.bytes, thread, asked, now);
         }
@@ -195,6 +202,7 @@ impl Table {
             // Another file got the number of one that is gone.
             known.place = Place::new(attributes, parent, name, on);
             known.told = Told::default();
+            known.bare = None;
             known.seen = None;
             known.ends = None;
         }

@@ -26,7 +26,7 @@
 
 use std::collections::BTreeMap;
 
-use forerun_core::spec::{Knows, Method, Param, Spec};
+use forerun_core::spec::{Knows, Method, Param, Spec, Values};
 use forerun_core::{Bytes, Nanos};
 
 use super::{Head, Key, Next, Scheduler, Waiting};
@@ -123,13 +123,13 @@ struct Anticipatory {
 }
 
 impl Anticipatory {
-    fn new(values: &[u64]) -> Self {
+    fn new(values: &Values<'_>) -> Self {
         Self {
-            wait: values[0],
-            expire: values[1],
-            merge: Bytes(values[2]),
-            look: values[3],
-            most: values[4] as usize,
+            wait: values.get("wait_ns"),
+            expire: values.get("expire_ns"),
+            merge: Bytes(values.get("merge_bytes")),
+            look: values.get("look_ns"),
+            most: values.get("requests_max") as usize,
             looked: Nanos(0),
             processes: BTreeMap::new(),
             last: None,
@@ -351,7 +351,7 @@ mod tests {
 
     #[test]
     fn processes_beyond_the_most_are_forgotten() {
-        let mut scheduler = Anticipatory::new(&[1, 1, 0, 0, 0]);
+        let mut scheduler = Anticipatory::new(&Values::new(METHOD.spec.params, &[1, 1, 0, 0, 0]));
         for process in 0..2 * PROCESSES_MAX as u32 {
             let request = Request::new(0, Bytes(0), Bytes(1)).by(Process(process));
             scheduler.came(Nanos(process.into()), &request);

@@ -28,7 +28,7 @@ pub(super) const METHOD: Method<Box<dyn Scheduler>> = Method {
     },
     build: |values| {
         Box::new(Cscan {
-            to_edge: values.first() == Some(&1),
+            to_edge: values.get("to_edge") == 1,
             seeks: 0,
         })
     },

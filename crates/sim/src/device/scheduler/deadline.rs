@@ -53,9 +53,9 @@ pub(super) const METHOD: Method<Box<dyn Scheduler>> = Method {
     },
     build: |values| {
         Box::new(Deadline {
-            expire: values[0],
-            batch: values[1],
-            merge: Bytes(values[2]),
+            expire: values.get("expire_ns"),
+            batch: values.get("fifo_batch"),
+            merge: Bytes(values.get("merge_bytes")),
             served: 0,
         })
     },

@@ -58,14 +58,19 @@ pub(in crate::workload) const METHOD: Method<Box<dyn Workload>> = Method {
     },
     build: |v| {
         let search = Search {
-            read_ns: v[2],
-            start_ns: v[3],
-            stops_early: v[4] == 1,
-            mapping: v[6],
-            partition: v[7] / PARTITIONS / PAGE * PAGE,
-            seed: v[8],
+            read_ns: v.get("read_ns"),
+            start_ns: v.get("start_ns"),
+            stops_early: v.get("stops_early") == 1,
+            mapping: v.get("mapping_bytes"),
+            partition: v.get("index_bytes") / PARTITIONS / PAGE * PAGE,
+            seed: v.get("seed"),
         };
-        Box::new(Server::new(search, v[5], v[0], v[1]))
+        Box::new(Server::new(
+            search,
+            v.get("announces"),
+            v.get("handlers"),
+            v.get("requests"),
+        ))
     },
 };
 

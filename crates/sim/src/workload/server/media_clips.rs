@@ -52,13 +52,18 @@ pub(in crate::workload) const METHOD: Method<Box<dyn Workload>> = Method {
     },
     build: |v| {
         let clips = Clips {
-            files: v[0],
-            is_partial: v[1] == 1,
-            read_ns: v[4],
-            start_ns: v[5],
-            seed: v[7],
+            files: v.get("files"),
+            is_partial: v.get("is_partial") == 1,
+            read_ns: v.get("read_ns"),
+            start_ns: v.get("start_ns"),
+            seed: v.get("seed"),
         };
-        Box::new(Server::new(clips, v[6], v[2], v[3]))
+        Box::new(Server::new(
+            clips,
+            v.get("announces"),
+            v.get("handlers"),
+            v.get("requests"),
+        ))
     },
 };
 

@@ -10,7 +10,7 @@
 //! With `pause_ns` a handler sleeps at so many points of its request, in front of reads drawn at
 //! random: their One-Rand-10.
 
-use forerun_core::spec::{Knows, Method, Param, Spec};
+use forerun_core::spec::{Knows, Method, Param, Spec, Values};
 use forerun_core::{Bytes, Nanos};
 
 use super::{
@@ -66,7 +66,12 @@ macro_rules! microbenchmarks {
                 knows: Knows::Online,
                 params: PARAMS,
             },
-            build: |v| Box::new(Server::new(Microbenchmark::new(Pattern::$pattern, v), v[8], v[2], v[3])),
+            build: |v| Box::new(Server::new(
+                Microbenchmark::new(Pattern::$pattern, v),
+                v.get("announces"),
+                v.get("handlers"),
+                v.get("requests"),
+            )),
         };)*
     };
 }
@@ -99,16 +104,16 @@ struct Microbenchmark {
 }
 
 impl Microbenchmark {
-    fn new(pattern: Pattern, v: &[u64]) -> Self {
+    fn new(pattern: Pattern, v: &Values<'_>) -> Self {
         Self {
             pattern,
-            files: v[0],
-            file_bytes: v[1],
-            read_ns: v[4],
-            start_ns: v[5],
-            pause: Nanos(v[6]),
-            pauses: v[7],
-            seed: v[9],
+            files: v.get("files"),
+            file_bytes: v.get("file_bytes"),
+            read_ns: v.get("read_ns"),
+            start_ns: v.get("start_ns"),
+            pause: Nanos(v.get("pause_ns")),
+            pauses: v.get("pauses"),
+            seed: v.get("seed"),
         }
     }
 
