@@ -24,6 +24,8 @@ SKIPPED := $(TARGET)/skipped.txt
 OPTIONS := --release --features forerun-io/async,forerun/object-store
 # A crate outside the workspace, which adds methods as a user of the libraries would.
 OUTSIDE := --manifest-path examples/own-methods/Cargo.toml
+# Likewise; DataFusion takes longer to build than all of forerun.
+DATAFUSION := --manifest-path examples/datafusion/Cargo.toml
 PYTHON ?= python3
 VENV := $(TARGET)/python-venv
 WHEELS := $(TARGET)/wheels
@@ -50,7 +52,8 @@ test: format lint doc unit ## everything that must hold: format, lints, document
 
 .PHONY: format
 format: ## is the source formatted?
-	@if $(call have,fmt); then $(CARGO) fmt --all --check && $(CARGO) fmt $(OUTSIDE) --check; \
+	@if $(call have,fmt); then $(CARGO) fmt --all --check && $(CARGO) fmt $(OUTSIDE) --check && \
+	  $(CARGO) fmt $(DATAFUSION) --check; \
 	else $(call missing,rustfmt,the format is not checked); fi
 
 .PHONY: lint
@@ -133,6 +136,12 @@ servers: ## azurite, fake-gcs-server and moto in target/servers, and mounts of t
 	$(PYTHON) -m venv "$(SERVERS)/venv" && "$(SERVERS)/venv/bin/pip" install --quiet \
 	    --disable-pip-version-check "moto[server]"
 	$(CARGO) test $(PROGRAMS) --test mount emulators
+
+# Three hundred packages, which `make test` neither fetches nor builds.
+.PHONY: datafusion
+datafusion: ## a Parquet table through DataFusion, with forerun-object-store and without; fetches it from crates.io
+	$(CARGO) clippy $(DATAFUSION) --target-dir "$(TARGET)/datafusion" --locked --release -- -D warnings
+	$(CARGO) run $(DATAFUSION) --target-dir "$(TARGET)/datafusion" --locked --release
 
 # Four gigabytes with the CUDA that PyPI's torch brings along; `make python` has a stand-in for its loader.
 .PHONY: torch
