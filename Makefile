@@ -140,7 +140,6 @@ servers: ## azurite, fake-gcs-server and moto in target/servers, and mounts of t
 # Three hundred packages, which `make test` neither fetches nor builds.
 .PHONY: datafusion
 datafusion: ## a Parquet table through DataFusion, with forerun-object-store and without; fetches it from crates.io
-	$(CARGO) clippy $(DATAFUSION) --target-dir "$(TARGET)/datafusion" --locked --release -- -D warnings
 	$(CARGO) run $(DATAFUSION) --target-dir "$(TARGET)/datafusion" --locked --release
 
 # Four gigabytes with the CUDA that PyPI's torch brings along; `make python` has a stand-in for its loader.
