@@ -402,3 +402,87 @@ def test_an_object_of_http_without_a_strong_etag_is_read_by_the_target(http, tmp
     target = fsspec.filesystem("http", headers={"x": "y"}, skip_instance_cache=True)
     with pytest.raises(native.UnknownOptionError, match="kwargs"):
         native.reached(target, address)
+
+
+CONFIG = """
+[default]
+region = eu-north-1
+[profile one]
+region = eu-west-3
+endpoint_url = http://127.0.0.1:9/one
+[profile two]
+services = local
+s3 =
+    addressing_style = path
+[services local]
+s3 =
+    endpoint_url = http://127.0.0.1:9/two
+[profile three]
+s3 =
+    addressing_style = virtual
+"""
+
+KEYS = """
+[one]
+aws_access_key_id = of-one
+aws_secret_access_key = secret-of-one
+[two]
+aws_access_key_id = of-two
+aws_secret_access_key = secret-of-two
+aws_session_token = token-of-two
+[three]
+aws_access_key_id = of-three
+aws_secret_access_key = secret-of-three
+"""
+
+ENDPOINT = "http://127.0.0.1:9"
+
+
+@pytest.mark.parametrize(
+    ("variables", "options"),
+    [
+        ({"AWS_ENDPOINT_URL": ENDPOINT}, {"key": "k", "secret": "s"}),
+        ({"AWS_ENDPOINT_URL": "http://other", "AWS_ENDPOINT_URL_S3": ENDPOINT}, {"key": "k", "secret": "s", "token": "t"}),
+        ({"AWS_ENDPOINT_URL": "http://other"}, {"endpoint_url": ENDPOINT, "key": "k", "secret": "s"}),
+        ({"AWS_ENDPOINT_URL": ENDPOINT, "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS": "true"}, {"key": "k", "secret": "s"}),
+        ({"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b"}, {"endpoint_url": ENDPOINT}),
+        ({"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "AWS_SESSION_TOKEN": "c"}, {"endpoint_url": ENDPOINT}),
+        ({"AWS_DEFAULT_REGION": "us-west-2"}, {"endpoint_url": ENDPOINT, "key": "k", "secret": "s"}),
+        ({}, {"client_kwargs": {"endpoint_url": ENDPOINT, "region_name": "ap-south-1"}, "key": "k", "secret": "s"}),
+        ({}, {"client_kwargs": {"aws_access_key_id": "k", "aws_secret_access_key": "s"}, "endpoint_url": ENDPOINT}),
+        ({}, {"endpoint_url": ENDPOINT, "anon": True}),
+        ({}, {"profile": "one"}),
+        ({}, {"profile": "two"}),
+        ({}, {"profile": "three", "endpoint_url": ENDPOINT}),
+        ({"AWS_PROFILE": "one"}, {"endpoint_url": ENDPOINT, "requester_pays": True}),
+        ({}, {"profile": "one", "config_kwargs": {"s3": {"addressing_style": "path"}}}),
+        ({}, {"endpoint_url": ENDPOINT, "key": "k", "secret": "s", "config_kwargs": {"s3": {"use_accelerate_endpoint": True}}}),
+        ({}, {"key": "k", "secret": "s"}),
+    ],
+)
+def test_what_is_taken_over_from_s3fs_is_the_same_without_its_client(monkeypatch, tmp_path, variables, options):
+    s3fs = pytest.importorskip("s3fs")
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    (tmp_path / "config").write_text(CONFIG)
+    (tmp_path / "keys").write_text(KEYS)
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "keys"))
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+
+    def taken(has_client):
+        fs = s3fs.S3FileSystem(skip_instance_cache=True, **options)
+        if has_client:
+            fs.connect()
+        try:
+            return native.reached(fs, "bucket/key"), native._has_client(fs)
+        except native.UnknownOptionError as error:
+            return str(error), native._has_client(fs)
+
+    without, made = taken(False)
+    assert without == taken(True)[0]
+    # Amazon's own endpoint is a matter of botocore's tables.
+    is_given = "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS" not in variables and (variables or options.keys() != {"key", "secret"})
+    assert made != bool(is_given)

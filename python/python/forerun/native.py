@@ -60,6 +60,76 @@ def _refuse(fs: AbstractFileSystem, *options: str) -> None:
             raise UnknownOptionError(option)
 
 
+class _Account(NamedTuple):
+    """The settings that a file system of s3fs has from its options, botocore's variables and files."""
+
+    endpoint: str
+    region: str | None
+    credentials: Any
+    # Of botocore's section `s3`.
+    options: dict[str, Any]
+
+
+def _account(fs: Any) -> _Account:
+    """The settings of s3fs, without its client where an endpoint is given: to make one takes a tenth of a second."""
+    endpoint = None if _has_client(fs) else _endpoint(fs)
+    if endpoint is None:
+        client = fs.s3
+        signer = client._request_signer
+        region = signer.region_name or client.meta.region_name
+        return _Account(client.meta.endpoint_url, region, signer._credentials, client.meta.config.s3 or {})
+    session = _session(fs)
+    region = fs.client_kwargs.get("region_name") or fs.config_kwargs.get("region_name")
+    options = {**(session.get_config_variable("s3") or {}), **(fs.config_kwargs.get("s3") or {})}
+    return _Account(endpoint, region or session.get_config_variable("region"), _credentials(fs), options)
+
+
+def _has_client(fs: Any) -> bool:
+    return fs._s3 is not None or fs.session is not None
+
+
+def _session(fs: Any) -> Any:
+    """Botocore's session with the options of s3fs's own, which only coroutines can ask; kept with its credentials."""
+    if "_forerun_session" not in vars(fs):
+        from botocore.session import Session
+
+        fs._forerun_session = Session(**fs.kwargs)
+    return fs._forerun_session
+
+
+def _endpoint(fs: Any) -> str | None:
+    """The endpoint that is given, by an option, a variable or a file; none is Amazon's own."""
+    given = fs.client_kwargs.get("endpoint_url") or fs.endpoint_url
+    if given:
+        return str(given)
+    from botocore.configprovider import ConfiguredEndpointProvider
+
+    session = _session(fs)
+    if session.get_config_variable("ignore_configured_endpoint_urls"):
+        return None
+    scoped = session.get_scoped_config()
+    found = ConfiguredEndpointProvider(full_config=session.full_config, scoped_config=scoped, client_name="s3").provide()
+    return str(found) if found else None
+
+
+def _credentials(fs: Any) -> Any:
+    """Credentials as botocore's client would have them."""
+    if _has_client(fs):
+        return fs.s3._request_signer._credentials
+    given = [
+        fs.client_kwargs.get(f"aws_{name}") or own
+        for name, own in (("access_key_id", fs.key), ("secret_access_key", fs.secret), ("session_token", fs.token))
+    ]
+    if not any(given):
+        return _session(fs).get_credentials()
+    if not all(given[:2]):
+        # Botocore refuses a part of them, with its own words.
+        return fs.s3._request_signer._credentials
+    from botocore.credentials import Credentials
+
+    return Credentials(*given)
+
+
 def _s3(fs: Any, path: str) -> Reached:
     _refuse(fs, "version_aware", "s3_additional_kwargs", "cache_regions")
     if "?versionId=" in path or path.startswith("arn:"):
@@ -70,20 +140,18 @@ def _s3(fs: Any, path: str) -> Reached:
         raise UnknownOptionError(f"client_kwargs: {option}")
     for option in fs.config_kwargs.keys() - _HARMLESS:
         raise UnknownOptionError(f"config_kwargs: {option}")
-    client = fs.s3
-    signer = client._request_signer
-    endpoint = client.meta.endpoint_url
+    account = _account(fs)
+    endpoint = account.endpoint
     is_of_amazon = endpoint.rstrip("/").endswith((".amazonaws.com", ".amazonaws.com.cn"))
-    for option, value in (client.meta.config.s3 or {}).items():
+    for option, value in account.options.items():
         is_path = option == "addressing_style" and (is_of_amazon or value != "virtual")
         if value and not is_path:
             raise UnknownOptionError(f"config_kwargs: s3: {option}")
-    region = signer.region_name or client.meta.region_name
     variables = {**_NO_FILES, "AWS_ENDPOINT_URL": endpoint}
-    variables["AWS_REGION"] = "us-east-1" if region in (None, "aws-global") else region
+    variables["AWS_REGION"] = "us-east-1" if account.region in (None, "aws-global") else account.region
     if fs.req_kw:
         variables["AWS_REQUEST_PAYER"] = "true"
-    credentials = signer._credentials
+    credentials = account.credentials
     if not fs.anon:
         # Others are none, or of a role or a machine, and renewed each hour.
         if type(credentials).__name__ not in ("Credentials", "AioCredentials"):
@@ -104,7 +172,7 @@ def unsigned(fs: AbstractFileSystem) -> AbstractFileSystem:
     if _name(fs) != "s3fs.core.S3FileSystem" or known.anon or known.asynchronous:
         return fs
     try:
-        credentials = known.s3._request_signer._credentials
+        credentials = _credentials(known)
     except Exception:
         # The call that follows fails in the same way.
         return fs
