@@ -206,7 +206,7 @@ pub trait Ahead {
 /// #     fn unread(&self, _: Block) -> bool { false }
 /// # }
 ///
-/// let read = Access { block: Block(8), head: 0, count: 2, previous: Some(Block(7)) };
+/// let read = Access::new(Block(8), 2).with_previous(Some(Block(7)));
 /// let window = OneMore.trigger(Cause::Miss, &read, &Empty);
 /// assert_eq!(window.map(|w| (w.start, w.size)), Some((Block(8), 3)));
 /// ```

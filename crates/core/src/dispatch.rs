@@ -96,7 +96,7 @@ pub const SLICE_MAX: u64 = 1024;
 /// }
 ///
 /// let head = Head::default();
-/// let waiting = [(0, 90), (4096, 30), (8192, 30)].map(|(position, due)| Waiting { position, due });
+/// let waiting = [(0, 90), (4096, 30), (8192, 30)].map(|(position, due)| Waiting::new(position, due));
 /// assert_eq!(EarliestDue.next(&head, &mut waiting.into_iter()), 1);
 /// ```
 pub trait Dispatch: core::fmt::Debug + Send {

@@ -301,14 +301,16 @@ mknod "$1/fuse" c 10 229
 chmod 666 "$1/fuse"
 mount --bind "$1/fuse" /dev/fuse
 chown 65534:65534 "$1/source" "$1/point"
+# The build may lie in a home that others may not enter.
+cp "$2" "$1/program"
 me="setpriv --reuid=65534 --regid=65534 --clear-groups"
-$me "$2" mount "$1/source" "$1/point"
+$me "$1/program" mount "$1/source" "$1/point"
 test "$($me cat "$1/point/a")" = content
 daemon=$(grep -lz "^$1/point$" /proc/[0-9]*/cmdline 2>/dev/null | cut -d/ -f3 | while read -r p; do
   test "$(stat -c %u "/proc/$p" 2>/dev/null)" = 65534 && echo "$p"; done)
 $me kill -9 $daemon
 while $me stat -f "$1/point" >/dev/null 2>&1; do :; done
-$me "$2" mount "$1/source" "$1/point"
+$me "$1/program" mount "$1/source" "$1/point"
 test "$($me cat "$1/point/a")" = content
 $me fusermount3 -u "$1/point"
 echo done

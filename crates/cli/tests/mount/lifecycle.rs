@@ -427,7 +427,7 @@ fn the_journal_of_a_killed_mount_has_what_it_did() {
 }
 
 #[test]
-fn a_runtime_folder_that_is_read_only_costs_the_socket_only() {
+fn a_runtime_folder_that_was_named_and_is_read_only_is_refused() {
     if !can_mount() {
         return;
     }
@@ -441,18 +441,19 @@ fn a_runtime_folder_that_is_read_only_costs_the_socket_only() {
         let words = ["-o".as_ref(), options.as_ref(), runtime.as_ref()];
         assert!(run("mount", &words).status.success());
     }
-    let daemon = start_of(&path("source"), folder.path(), &[], &[]);
-    let mounted = Mounted { folder, daemon };
-    assert!(is_mounted(&mounted.folder.path().join("point")));
-    drop_with(mounted, &[&runtime]);
-}
-
-/// Ends a mount, and takes off others in its folder before that goes.
-fn drop_with(mut mounted: Mounted, others: &[&Path]) {
-    mounted.signal(Signal::TERM);
-    assert!(mounted.ended().success());
-    take_off(&mounted.source(""));
-    others.iter().for_each(|other| take_off(other));
+    let output = Command::new(cargo_bin!("forerun"))
+        .arg("mount")
+        .args(["source", "point"].map(path))
+        .env("FORERUN_RUNTIME_DIR", &runtime)
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains(runtime.to_str().unwrap()), "{said}");
+    assert!(!is_mounted(&path("point")));
+    [path("source"), runtime]
+        .iter()
+        .for_each(|other| take_off(other));
 }
 
 /// The kernel gives files of `/proc` no size, and files of `/sys` a page: a mount would show them empty, or cut.
