@@ -23,7 +23,11 @@ pub static SEEK_SHARE: Method<Box<dyn Depth>> = Method {
             max: 100,
         }],
     },
-    build: |values| Box::new(SeekShare { percent: values.get("percent") }),
+    build: |values| {
+        Box::new(SeekShare {
+            percent: values.get("percent"),
+        })
+    },
 };
 
 #[derive(Debug)]

@@ -24,7 +24,11 @@ pub static ZIGZAG: Method<Box<dyn Layout>> = Method {
             max: 1 << 30,
         }],
     },
-    build: |values| Box::new(Zigzag { strip: values.get("strip_bytes") }),
+    build: |values| {
+        Box::new(Zigzag {
+            strip: values.get("strip_bytes"),
+        })
+    },
 };
 
 #[derive(Debug)]
