@@ -19,7 +19,7 @@
 //! Control law of waste: at every moment, whatever is opened in whatever order,
 //! `asked + wasted <= 16 + used + opens / 16` ([`FREE`], [`OPENS`]). So files opened for nothing are at
 //! most 16, as many as were used, and one for each 16 that programs opened. A file of which blocks were
-//! fetched is used once one of them is read; which are fetched follows the [habit](habit) of the folder.
+//! fetched is used once one of them is read; which are fetched follows the [habit] of the folder.
 //!
 //! A program that passes over more than [`PASSED`] files is not expected back: these are closed.
 
