@@ -21,10 +21,6 @@ use crate::units::{Block, DeviceId, Extent, FileId, ReaderId, RequestId};
 /// cannot be continued in time.
 const PIECE_MIN: u32 = 8;
 
-/// Requests of a server are not cut shorter than its competitive depth over this, so that their bytes take at least an
-/// eighth of the time to the first one: half as many bytes would win a 16th of that time.
-const SMALL_PART: u64 = 8;
-
 /// A request that blocks are added to.
 #[derive(Clone, Copy)]
 struct Open {
@@ -209,7 +205,8 @@ impl Engine {
         }
     }
 
-    /// Most blocks of one request of a window of so many. A part of a file ahead is not cut for a device that serves
+    /// Most blocks of one request of a window of so many: half of them, so that one part is read while
+    /// the other comes. A part of a file ahead is not cut for a device that serves
     /// many requests at once: its batch keeps those busy, and a request of a store costs its time to the first byte,
     /// however short it is.
     fn longest(&self, device: DeviceId, window: u32, owner: ReaderId) -> u32 {
@@ -227,25 +224,10 @@ impl Engine {
                     && !device.is_crowded()
                     && device.bytes_hung() == 0 =>
             {
-                longest.min(self.part(device, window).max(PIECE_MIN))
+                longest.min(window.div_ceil(2).max(PIECE_MIN))
             }
             _ => longest,
         }
-    }
-
-    /// Blocks of a request of a window of so many: half of them, so that one part is read while the other comes. On a
-    /// server they come side by side, over as many connections as it has for each stream.
-    fn part(&self, device: &Device, window: u32) -> u32 {
-        let half = window.div_ceil(2);
-        let profile = device.profile();
-        if !(profile.is_served() && profile.is_parallel()) {
-            return half;
-        }
-        let streams = u32::try_from(self.readers.active()).unwrap_or(u32::MAX);
-        let side_by_side = (profile.servers() / streams.max(1)).max(2);
-        let least = device.depth().0 / SMALL_PART / u64::from(self.settings.block_bytes);
-        let least = u32::try_from(least).unwrap_or(u32::MAX).min(half);
-        window.div_ceil(side_by_side).max(least)
     }
 
     fn is_ahead(&self, owner: ReaderId) -> bool {
