@@ -14,7 +14,7 @@
 //! turn before; the order changes, so the contents of such a cache favour each as often. A run ends
 //! after its share of the time, which bounds the whole. [`files`] has the files and the parts of each
 //! reader, [`store`] objects in their place; [`side`] and [`peers`] are ways to them, [`readers`] threads that read until
-//! the time is over, [`cold`] and [`busy`] look at what would be measured instead, and [`verdict`] says the rates in words.
+//! the time is over, [`cold`] and [`busy`] look for a warm cache and for other load, and [`verdict`] says the rates in words.
 
 pub mod busy;
 pub mod cold;
@@ -36,7 +36,7 @@ use crate::failure::Failure;
 /// of four leaves out the best and the worst.
 pub const TURNS: u32 = 4;
 
-/// What is done before a run that reads these parts.
+/// The preparation of a run that reads these parts.
 pub type Prepare<'a> = &'a dyn Fn(&[Vec<Part>]) -> Result<(), Failure>;
 
 /// Runs one workload with a number of readers, each run for a limited time: the rates of each candidate.

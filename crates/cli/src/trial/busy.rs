@@ -35,7 +35,7 @@ fn percent(before: &str, after: &str) -> Option<u64> {
     (busy * 100).checked_div(all)
 }
 
-/// The place of the idle time; waits for storage, behind it, are somebody's.
+/// The place of the idle time in the line; the waits for storage behind it count as load.
 const IDLE: usize = 3;
 
 /// User, nice, system, idle, waiting, interrupts, soft interrupts, stolen: of all processors, in ticks.

@@ -1,4 +1,4 @@
-//! Users without a session: of cron, `su` or a container, who have no folder below `/run/user`.
+//! Users without a session (cron, `su`, a container): they have no folder below `/run/user`.
 
 use std::fs::{self, DirBuilder, Permissions};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt, chown};

@@ -96,7 +96,7 @@ impl Engine {
         self.charge_next_file();
     }
 
-    /// Blocks of these that were fetched ahead, or are on the way, and that nobody read.
+    /// Unread blocks of these extents that were fetched ahead or are in flight.
     fn unread_of(&self, reader: ReaderId, parts: Parts) -> u64 {
         let Some(file) = self.readers.reader(reader).map(|reader| reader.file) else {
             return 0;

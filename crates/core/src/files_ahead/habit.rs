@@ -15,7 +15,7 @@
 //!
 //! A file is over once it is closed, or once its opener has opened another: a kernel closes late, and files of a tree
 //! that does not change stay open. A folder with fewer than two such files has the habit of the files before it.
-//! While none is over the files open now vote with what was read of them so far.
+//! While none is over the open files vote with their reads so far.
 //!
 //! Example: 3 files of 1,024 blocks are read at block 1,008 to the end: tail of 16 blocks, no head. Of the fourth
 //! one, of 200 blocks, blocks 184 to 199 are fetched.

@@ -42,7 +42,7 @@ pub(super) fn run(args: &Try, url: &str, print: Print<'_>) -> Result<(), Failure
         sides.push(peer.as_ref());
     }
     sides.push(forerun.as_ref());
-    // What a store or a peer keeps is its own matter: each run begins with other parts and a new mount.
+    // Caches of a store or a peer cannot be emptied from here: each run begins with other parts and a new mount.
     let rows = rows(args, &chosen, &names, &sides, &|_| Ok(()))?;
     print(verdict::text_of_store(&rows, &command(args, &chosen)))
 }
