@@ -36,6 +36,7 @@ use rustix::fs::Mode;
 use serde::Serialize;
 
 use crate::failure::{At, Failure};
+use crate::joined::joined;
 use history::{Clock, History};
 
 /// The folder below SOURCE and MOUNTPOINT.
@@ -197,7 +198,7 @@ fn run_in(changing: &Changing, folder: &Path) -> Result<Report, Failure> {
         .collect();
     let mut changes = BTreeMap::new();
     for thread in writers {
-        add(&mut changes, joined(thread)?);
+        add(&mut changes, joined(thread.join())?);
     }
     let mut counts = Counts::default();
     let ended = Instant::now();
@@ -207,7 +208,7 @@ fn run_in(changing: &Changing, folder: &Path) -> Result<Report, Failure> {
             thread::sleep(LOOK);
         }
         match thread.is_finished() {
-            true => counts.add(joined(thread)?),
+            true => counts.add(joined(thread.join())?),
             false => counts.violation("hung", format!("reader {number} is still in a call")),
         }
     }
@@ -238,11 +239,6 @@ fn start<T: Send + 'static>(
     })
 }
 
-fn joined<T>(thread: JoinHandle<Result<T, Failure>>) -> Result<T, Failure> {
-    let panicked = |_| Err(Failure::Run("a thread panicked".into()));
-    thread.join().unwrap_or_else(panicked)
-}
-
 /// Whether the mount shows the files, to the other user too.
 fn check_mount(shared: &SharedCheck) -> Result<(), Failure> {
     let path = shared.mounted(0);
@@ -262,7 +258,7 @@ fn check_mount(shared: &SharedCheck) -> Result<(), Failure> {
         };
         File::open(&other).map(|_| ()).map_err(unusable)
     });
-    joined(opened)
+    joined(opened.join())
 }
 
 fn add(sum: &mut BTreeMap<String, u64>, more: BTreeMap<String, u64>) {

@@ -29,6 +29,7 @@ pub mod content;
 pub mod down;
 pub mod export;
 pub mod fill;
+mod joined;
 pub mod kernel;
 pub mod local;
 pub mod memory_group;

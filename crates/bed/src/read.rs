@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::content::{self, BLOCK_BYTES};
 use crate::failure::{At, Failure};
+use crate::joined::joined;
 
 /// More threads than this measure the threads.
 pub const READERS_MAX: usize = 1_024;
@@ -89,10 +90,7 @@ pub fn run(folder: &Path, reading: &Reading) -> Result<Readings, Failure> {
                 scope.spawn(move || one(number, file, reading, start).at(path))
             })
             .collect();
-        let panicked = || Err(Failure::Run("a reader panicked".into()));
-        let ended = readers
-            .into_iter()
-            .map(|reader| reader.join().unwrap_or_else(|_| panicked()));
+        let ended = readers.into_iter().map(|reader| joined(reader.join()));
         ended.collect::<Result<Vec<Share>, Failure>>()
     })?;
     Ok(summary(reading, shares))

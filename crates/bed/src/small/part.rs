@@ -14,6 +14,7 @@ use std::time::Instant;
 use crate::bed::Files;
 use crate::failure::{At, Failure};
 use crate::fill;
+use crate::joined::joined;
 
 /// Files from this size on have parts: a program that reads smaller ones reads them whole.
 pub(super) const FROM_BYTES: u64 = 1 << 20;
@@ -59,10 +60,9 @@ impl Part {
                 Ok(())
             };
             let readers: Vec<_> = (0..threads).map(|_| scope.spawn(read)).collect();
-            let panicked = || Err(Failure::Run("a reader panicked".into()));
             readers
                 .into_iter()
-                .try_for_each(|reader| reader.join().unwrap_or_else(|_| panicked()))
+                .try_for_each(|reader| joined(reader.join()))
         })?;
         Ok(began.elapsed().as_secs_f64())
     }

@@ -23,6 +23,7 @@ use crate::bed::Files;
 use crate::content::Draws;
 use crate::failure::{At, Failure};
 use crate::fill;
+use crate::joined::joined;
 use crate::table::median;
 
 /// Enough that readers wait for the file system, not for each other.
@@ -204,10 +205,9 @@ fn random(root: &Path, files: &Files) -> Result<f64, Failure> {
             })
         });
         let readers: Vec<_> = readers.collect();
-        let panicked = || Err(Failure::Run("a reader panicked".into()));
         readers
             .into_iter()
-            .try_for_each(|reader| reader.join().unwrap_or_else(|_| panicked()))
+            .try_for_each(|reader| joined(reader.join()))
     })?;
     Ok(began.elapsed().as_secs_f64())
 }
