@@ -22,7 +22,6 @@ of the last change); files of an object without one share nothing.
 """
 
 import functools
-import inspect
 import itertools
 import logging
 import os
@@ -40,6 +39,7 @@ from fsspec.spec import AbstractBufferedFile, AbstractFileSystem
 # Before the first read, which is no place to run the code of a module.
 from . import (
     _calls,  # noqa: F401
+    _target,
     native,
 )
 from ._default import default_engine
@@ -558,43 +558,8 @@ def _stripped(path: str) -> str:
     return path.removeprefix("forerun://").removeprefix("forerun::")
 
 
-# Methods of the target by their paths of it: those that read, and those that write.
-_READS = {
-    ("path",): "checksum created du exists expand_path find glob info isdir lexists ls modified sign size "
-    "ukey walk tree invalidate_cache",
-    ("paths",): "sizes",
-}
-_WRITES = {
-    ("path",): "mkdir makedirs rmdir rm rm_file _rm pipe pipe_file touch",
-    ("path1", "path2"): "cp_file copy mv",
-    ("rpath",): "put put_file",
-}
-
-
-def _of_target(name: str, paths: tuple[str, ...], writes: bool) -> Callable[..., Any]:
-    known: Any = getattr(AbstractFileSystem, name)
-    places = list(inspect.signature(known).parameters)
-
-    @functools.wraps(known)
-    def method(self: ForerunFileSystem, *args: Any, **kwargs: Any) -> Any:
-        if writes:
-            _written.add(str(self.fs._fs_token))
-        given: list[Any] = list(args)
-        for path in paths:
-            place = places.index(path) - 1
-            if place < len(given):
-                given[place] = self._below(given[place])
-            elif path in kwargs:
-                kwargs[path] = self._below(kwargs[path])
-        return getattr(self.fs, name)(*given, **kwargs)
-
-    return method
-
-
-for _methods, _is_writing in ((_READS, False), (_WRITES, True)):
-    for _paths, _names in _methods.items():
-        for _name in _names.split():
-            setattr(ForerunFileSystem, _name, _of_target(_name, _paths, _is_writing))
+for _name, _method in _target.methods(_written):
+    setattr(ForerunFileSystem, _name, _method)
 
 
 fsspec.caching.register_cache(ForerunCache, clobber=True)

@@ -1,0 +1,52 @@
+"""Methods of a file system that its target answers, by the target's own paths.
+
+`forerun.fsspec.ForerunFileSystem` gets each of them by name: `fs.info("forerun://b/k")` is `fs.fs.info("b/k")`. Those
+that write are noted, because times of files tell versions only of a target that is not written to through it.
+"""
+
+import functools
+import inspect
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from fsspec.spec import AbstractFileSystem
+
+# By the parameters that are paths.
+_READS = {
+    ("path",): "checksum created du exists expand_path find glob info isdir lexists ls modified sign size "
+    "ukey walk tree invalidate_cache",
+    ("paths",): "sizes",
+}
+_WRITES = {
+    ("path",): "mkdir makedirs rmdir rm rm_file _rm pipe pipe_file touch",
+    ("path1", "path2"): "cp_file copy mv",
+    ("rpath",): "put put_file",
+}
+
+
+def methods(written: set[str]) -> Iterator[tuple[str, Callable[..., Any]]]:
+    """The methods with their names; `written` gets the token of each target that one of them has written to."""
+    for known, notes in ((_READS, None), (_WRITES, written)):
+        for paths, names in known.items():
+            for name in names.split():
+                yield name, _of_target(name, paths, notes)
+
+
+def _of_target(name: str, paths: tuple[str, ...], written: set[str] | None) -> Callable[..., Any]:
+    known: Any = getattr(AbstractFileSystem, name)
+    places = list(inspect.signature(known).parameters)
+
+    @functools.wraps(known)
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if written is not None:
+            written.add(str(self.fs._fs_token))
+        given: list[Any] = list(args)
+        for path in paths:
+            place = places.index(path) - 1
+            if place < len(given):
+                given[place] = self._below(given[place])
+            elif path in kwargs:
+                kwargs[path] = self._below(kwargs[path])
+        return getattr(self.fs, name)(*given, **kwargs)
+
+    return method
