@@ -163,13 +163,45 @@ def test_a_listed_object_that_was_replaced_is_an_error_and_never_other_bytes(s3,
     assert fs.cat_file(f"{folder}/b") == b"\2" * SIZE
 
 
-def test_the_cache_type_reads_objects_of_s3_by_the_engine(s3, engine, reset):
+def test_the_cache_type_reads_objects_of_s3_by_the_engine_without_a_question(s3, requests, engine, reset):
     target, folder = s3
-    put(target, f"{folder}/a", 7)
-    for _ in range(2):
-        with target.open(f"{folder}/a", cache_type="forerun", cache_options={"engine": engine}) as file:
+    for name in ("a", "b"):
+        put(target, f"{folder}/{name}", 7)
+        before = len(requests())
+        with target.open(f"{folder}/{name}", cache_type="forerun", cache_options={"engine": engine}) as file:
             assert file.read(10) == b"\7" * 10
             assert file.cache.handle.name.startswith("s3://")
+        # The one of the target's own opening.
+        assert requests()[before:].count("HEAD") == 1
+
+
+@pytest.mark.parametrize("why", ["refused", "unreachable", "missing"])
+def test_the_target_reads_for_the_cache_type_where_the_engine_is_refused(s3, engine, why, reset, monkeypatch, caplog):
+    target, folder = s3
+    put(target, f"{folder}/a", 7)
+    known = native.reached(target, f"{folder}/a")
+    closed = {**known.variables, "AWS_ENDPOINT_URL": "http://127.0.0.1:1"}
+    other = {
+        "refused": known._replace(url="s3://forerun-no-such-bucket/a"),
+        "unreachable": known._replace(variables=closed),
+        "missing": known._replace(url=f"{known.url}-not-there"),
+    }[why]
+    monkeypatch.setattr(native, "reached", lambda fs, path: other)
+    with target.open(f"{folder}/a", cache_type="forerun", cache_options={"engine": engine}) as file:
+        assert file.read() == b"\7" * SIZE
+        assert not file.cache.handle.name.startswith("s3://")
+    assert not forerun.fsspec._proved
+    assert ("reads by itself" in caplog.text) == (why == "unreachable")
+
+
+def test_an_object_that_was_replaced_since_the_cache_type_opened_it_is_an_error(s3, s3_options, engine, reset):
+    target, folder = s3
+    put(target, f"{folder}/a", 1)
+    with target.open(f"{folder}/a", cache_type="forerun", cache_options={"engine": engine}) as file:
+        put(fsspec.filesystem("s3", **s3_options, skip_instance_cache=True), f"{folder}/a", 2)
+        with pytest.raises(OSError) as raised:
+            file.read()
+    assert raised.value.errno == errno.ESTALE
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ of the last change); files of an object without one share nothing.
 (7, b'world')
 """
 
+import errno
 import functools
 import itertools
 import logging
@@ -107,17 +108,13 @@ def _native(
         known = native.reached(fs, path)
         if known is None:
             return None
-        url, variables, knows_tags = known
-        bucket = "/".join(url.split("/", 3)[:3]), hash(frozenset(variables.items()))
         # The first object of a bucket is asked for in any case: the target reads where that fails.
-        if knows_tags and bucket in _proved:
-            listed = [details] if details else fs._ls_from_cache(path) or []
-            for one in listed:
-                if one["name"] == path and one["type"] == "file" and one.get("ETag"):
-                    size, tag = one["size"], one["ETag"]
-                    return Handle.stored(engine, url, variables, size=size, e_tag=tag)
-        handle = Handle.stored(engine, url, variables, **(part or {}))
-        _proved.add(bucket)
+        if known.bucket in _proved:
+            for one in [details] if details else fs._ls_from_cache(path) or []:
+                if one["name"] == path and (handle := _stored(engine, known, one)):
+                    return handle
+        handle = Handle.stored(engine, known.url, known.variables, **(part or {}))
+        _proved.add(known.bucket)
         return handle
     except native.UnknownOptionError as option:
         _tell(fs, "option", str(option))
@@ -129,13 +126,18 @@ def _native(
     return None
 
 
+def _stored(engine: Engine, known: native.Reached, details: dict[str, Any]) -> Handle | None:
+    """An object of which the details are known, opened without a question to its store; None where one is needed."""
+    if not known.knows_tags or details.get("type", "file") != "file" or not details.get("ETag"):
+        return None
+    return Handle.stored(engine, known.url, known.variables, size=details["size"], e_tag=details["ETag"])
+
+
 def _native_listed(engine: Engine, fs: AbstractFileSystem, details: dict[str, Any]) -> Handle | None:
     """An object of a listing, opened without a question to its store; None where one would be needed."""
     try:
         known = native.reached(fs, details["name"])
-        if known is None or not known.knows_tags or not details.get("ETag"):
-            return None
-        return Handle.stored(engine, known.url, known.variables, size=details["size"], e_tag=details["ETag"])
+        return known and _stored(engine, known, details)
     except (native.UnknownOptionError, OSError, ValueError):
         # The opening of that file tells why.
         return None
@@ -175,6 +177,8 @@ class ForerunCache(fsspec.caching.BaseCache):
         super().__init__(blocksize, fetcher, size)
         self._engine = engine
         self._opened: Handle | None = None
+        # A bucket of which the engine's own client has read nothing so far.
+        self._unproved: tuple[str, int] | None = None
 
     @property
     def engine(self) -> Engine:
@@ -199,15 +203,29 @@ class ForerunCache(fsspec.caching.BaseCache):
         details = getattr(file, "_details", None) or {}
         # Options of one file are the target's alone.
         if not (file.kwargs or getattr(file, "s3_additional_kwargs", None)):
-            handle = _native(self.engine, file.fs, file.path, details)
+            handle = self._open_known(file, details) or _native(self.engine, file.fs, file.path, details)
             if handle is not None and handle.size() == self.size:
                 return handle
+        return self._open_target(file, details)
+
+    def _open_known(self, file: AbstractBufferedFile, details: dict[str, Any]) -> Handle | None:
+        """The object that the target has found. Its store is asked at the first read, which tells whether it answers."""
+        try:
+            known = native.reached(file.fs, file.path)
+            handle = known and _stored(self.engine, known, details)
+        except (native.UnknownOptionError, OSError, ValueError):
+            return None
+        if known and handle and known.bucket not in _proved:
+            self._unproved = known.bucket
+        return handle
+
+    def _open_target(self, file: AbstractBufferedFile, details: dict[str, Any]) -> Handle:
         # The engine keeps the function that it reads with. That of a copy, because the file has
         # this cache, and a file that keeps itself is never closed.
         kind: Any = type(file)
         copy = kind.__new__(kind)
         copy.__dict__.update(file.__dict__, cache=None, _closed=True)
-        fetch = fetch.__func__.__get__(copy)  # type: ignore[attr-defined]
+        fetch = self.fetcher.__func__.__get__(copy)  # type: ignore[attr-defined]
         return _handle(self.engine, fetch, file.fs, file.path, self.size, details)
 
     def _fetch(self, start: int | None, stop: int | None) -> bytes:
@@ -216,7 +234,22 @@ class ForerunCache(fsspec.caching.BaseCache):
         if start >= stop:
             return b""
         self.total_requested_bytes += stop - start
-        return whole(self.handle, start, stop)
+        handle = self.handle
+        if self._unproved is None:
+            return whole(handle, start, stop)
+        try:
+            data = whole(handle, start, stop)
+            _proved.add(self._unproved)
+        except OSError as error:
+            if error.errno == errno.ESTALE:
+                raise
+            file = self.fetcher.__self__  # type: ignore[attr-defined]
+            if not isinstance(error, FileNotFoundError):
+                _tell(file.fs, "error", str(error))
+            self._opened = self._open_target(file, file.details)
+            data = whole(self._opened, start, stop)
+        self._unproved = None
+        return data
 
 
 class ForerunFileSystem(ChainedFileSystem):
