@@ -12,16 +12,16 @@ import fsspec
 import pytest
 
 import forerun.fsspec
-from forerun import native
+from forerun import _handles, native
 from targets import Ranges, http, s3, s3_options  # noqa: F401
 
 SIZE = 300_000
 
 
 @pytest.fixture
-def reset(monkeypatch):
-    for name in ("_proved", "_told"):
-        monkeypatch.setattr(forerun.fsspec, name, set())
+def reset():
+    _handles.proved.clear()
+    _handles._told.clear()
 
 
 @pytest.fixture
@@ -52,6 +52,25 @@ def test_objects_of_s3_are_read_by_the_engine_and_listed_ones_without_a_question
             assert file.read() == bytes([number]) * SIZE
     # The first object of a bucket is asked for: the target reads where that fails.
     assert requests()[before:].count("HEAD") == 1
+
+
+@pytest.mark.parametrize("name", ["not-there", "not-there.parquet", "not-there.h5", "folder/.zattrs"])
+def test_an_object_that_is_not_there_costs_one_request(s3, requests, name, reset):
+    target, folder = s3
+    fs = fsspec.filesystem("forerun", fs=target)
+    for read in (fs.open, fs.cat_file):
+        before = len(requests())
+        with pytest.raises(FileNotFoundError) as raised:
+            read(f"{folder}/{name}")
+        assert raised.value.filename == f"{folder}/{name}"
+        assert len(requests()) == before + 1
+    assert not fs.isfile(f"{folder}/{name}")
+
+
+def test_of_a_bucket_that_is_not_there_the_target_tells(s3, reset):
+    fs = fsspec.filesystem("forerun", fs=s3[0])
+    with pytest.raises(FileNotFoundError, match="bucket"):
+        fs.cat_file("forerun-no-such-bucket/a")
 
 
 def test_a_small_object_and_a_footer_come_with_the_opening(s3, requests, reset):
@@ -190,7 +209,7 @@ def test_the_target_reads_for_the_cache_type_where_the_engine_is_refused(s3, eng
     with target.open(f"{folder}/a", cache_type="forerun", cache_options={"engine": engine}) as file:
         assert file.read() == b"\7" * SIZE
         assert not file.cache.handle.name.startswith("s3://")
-    assert not forerun.fsspec._proved
+    assert not _handles.proved
     assert ("reads by itself" in caplog.text) == (why == "unreachable")
 
 
@@ -218,10 +237,10 @@ def test_an_option_without_a_counterpart_leaves_reading_to_the_target_and_is_nam
     target = fsspec.filesystem("s3", **(s3_options | options), skip_instance_cache=True)
     with pytest.raises(native.UnknownOptionError, match=named):
         native.reached(target, "bucket/key")
-    assert forerun.fsspec._native(forerun.default_engine(), target, "bucket/key") is None
+    assert _handles.native_handle(forerun.default_engine(), target, "bucket/key") is None
     assert named in caplog.text
     caplog.clear()
-    assert forerun.fsspec._native(forerun.default_engine(), target, "bucket/key") is None
+    assert _handles.native_handle(forerun.default_engine(), target, "bucket/key") is None
     assert caplog.text == ""
 
 
