@@ -67,6 +67,49 @@ def test_an_object_that_is_not_there_costs_one_request(s3, requests, name, reset
     assert not fs.isfile(f"{folder}/{name}")
 
 
+def test_the_opening_of_an_object_tells_its_size_and_time_once(s3, requests, reset):
+    target, folder = s3
+    put(target, f"{folder}/a", 1)
+    put(target, f"{folder}/b", 1)
+    fs = fsspec.filesystem("forerun", fs=target)
+    for _ in range(2):
+        with fs.open(f"{folder}/a"):
+            before = len(requests())
+            told = fs.size(f"forerun://{folder}/a"), fs.modified(f"{folder}/a")
+            assert len(requests()) == before
+            assert told == (SIZE, target.modified(f"{folder}/a"))
+            before = len(requests())
+            assert (fs.size(f"{folder}/a"), fs.modified(f"{folder}/a")) == told
+            assert fs.size(f"{folder}/b") == SIZE
+            assert len(requests()) == before + 3
+
+
+@pytest.mark.parametrize("by", ["pipe", "open", "invalidate", "thread"])
+def test_what_an_opening_told_is_not_believed_once_something_is_written(s3, s3_options, by, reset):
+    target, folder = s3
+    path = f"{folder}/a"
+    put(target, path, 1)
+    fs = fsspec.filesystem("forerun", fs=target)
+    fs.open(path).close()
+    if by == "pipe":
+        fs.pipe_file(path, b"four")
+    elif by == "open":
+        with fs.open(path, "wb") as file:
+            file.write(b"four")
+    else:
+        fsspec.filesystem("s3", **s3_options, skip_instance_cache=True).pipe_file(path, b"four")
+    if by == "invalidate":
+        fs.invalidate_cache()
+    sizes = []
+    thread = threading.Thread(target=lambda: sizes.append(fs.size(path)))
+    if by == "thread":
+        thread.start()
+        thread.join()
+    else:
+        sizes.append(fs.size(path))
+    assert sizes == [4]
+
+
 def test_of_a_bucket_that_is_not_there_the_target_tells(s3, reset):
     fs = fsspec.filesystem("forerun", fs=s3[0])
     with pytest.raises(FileNotFoundError, match="bucket"):

@@ -8,7 +8,7 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::time::{Instant, SystemTime};
 
 use forerun_core::Profile;
 use forerun_io::arena::Target;
@@ -36,6 +36,7 @@ pub struct Object {
     url: Arc<str>,
     version: Arc<str>,
     bytes: u64,
+    modified: Option<SystemTime>,
     asked: Version,
     held: Held,
     /// Whether a line was written that it was replaced.
@@ -125,10 +126,26 @@ impl Object {
             url: address.url.as_str().into(),
             version: version.text(),
             bytes,
+            modified: None,
             asked: version,
             held: Held::default(),
             is_told: AtomicBool::new(false),
             is_given_up: AtomicBool::new(false),
+        }
+    }
+
+    /// The version that its store has told.
+    pub(crate) fn told(
+        client: &Client,
+        store: Arc<Store>,
+        address: &Address,
+        meta: &ObjectMeta,
+        version: Version,
+    ) -> Self {
+        let modified = Some(meta.last_modified.into());
+        Self {
+            modified,
+            ..Self::new(client, store, address, meta.size, version)
         }
     }
 
@@ -308,6 +325,10 @@ impl Source for Object {
 
     fn bytes(&self) -> io::Result<u64> {
         Ok(self.bytes)
+    }
+
+    fn modified(&self) -> Option<SystemTime> {
+        self.modified
     }
 
     fn read(&self, target: &mut Target, offset: u64, skip: usize) -> io::Result<usize> {

@@ -23,9 +23,11 @@ of the last change); files of an object without one share nothing.
 
 import functools
 import os
+import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
 from typing import Any, ClassVar
 
 import fsspec.caching
@@ -95,6 +97,8 @@ class ForerunFileSystem(ChainedFileSystem):
         self.engine = engine if engine is not None else default_engine()
         self.footers = Footers()
         self._following = Following()
+        # What the opening of a file has told its thread: the path, when, and the answers that were not asked for yet.
+        self._met = threading.local()
         # Files that `isfile` has opened, and when.
         self._found: dict[str, tuple[float, Handle]] = {}
         # As the target has them, for the methods of the base.
@@ -162,6 +166,7 @@ class ForerunFileSystem(ChainedFileSystem):
         if "r" in mode and "+" not in mode:
             return super().open(path, mode, *args, **kwargs)
         written.add(str(self.fs._fs_token))
+        self._forget()
         return self.fs.open(self._below(path), mode, *args, **kwargs)
 
     def _open(
@@ -188,7 +193,10 @@ class ForerunFileSystem(ChainedFileSystem):
         if not kwargs and (handle or (handle := native_handle(self.engine, self.fs, path, part=part))):
             if self.footers.has_name(path):
                 self._announce_following(path)
-            return Object(self, path, handle)
+            opened = Object(self, path, handle)
+            if handle.modified is not None:
+                self._met.of = path, time.monotonic(), {"size": opened.size, "modified": handle.modified}
+            return opened
         file = self.fs.open(path, "rb", cache_type="none", **kwargs)
         if not isinstance(file, AbstractBufferedFile):
             file.close()
@@ -200,6 +208,32 @@ class ForerunFileSystem(ChainedFileSystem):
         else:
             size, fetch, details = file.size, file._fetch_range, file.details
         return Object(self, path, target_handle(self.engine, fetch, self.fs, path, size, details))
+
+    def size(self, path: Any) -> int | None:
+        """The size of a file. DuckDB asks for it and for the time after each opening: that has told both."""
+        known = self._met_with("size", path)
+        return self.fs.size(self._below(path)) if known is None else known  # type: ignore[no-any-return]
+
+    def modified(self, path: Any, *args: Any, **kwargs: Any) -> datetime:
+        """When a file was changed last, as its target says."""
+        known = None if args or kwargs else self._met_with("modified", path)
+        return self.fs.modified(self._below(path), *args, **kwargs) if known is None else known  # type: ignore[no-any-return]
+
+    def _met_with(self, name: str, path: Any) -> Any:
+        """What the opening just before, by the same thread, has told of this file; once."""
+        of, when, told = getattr(self._met, "of", _NOTHING_MET)
+        is_it = of == self._below(path) and time.monotonic() - when < _FOUND_SECONDS
+        return told.pop(name, None) if is_it else None
+
+    def _forget(self) -> None:
+        """Something is written, or what is known is no longer to be believed."""
+        self._met = threading.local()
+        self._found.clear()
+
+    def invalidate_cache(self, path: Any = None) -> None:
+        """Nothing that was listed, or told by an opening, is believed further."""
+        self._forget()
+        self.fs.invalidate_cache(path if path is None else self._below(path))
 
     def isfile(self, path: Any) -> bool:
         """Whether there is such a file. A Parquet file that is there is opened for the call of `open` that follows.
@@ -369,6 +403,7 @@ _LINES_FIRST = 256 << 10
 
 # As long as a mount believes a name: a file that is replaced later is opened in its new version.
 _FOUND_SECONDS = 1.0
+_NOTHING_MET: tuple[str | None, float, dict[str, Any]] = (None, 0.0, {})
 # As many as a store is asked for at once: others were not opened at all.
 _FOUND_MAX = 64
 
