@@ -138,9 +138,10 @@ impl Read {
 }
 
 impl Engine {
-    /// Most blocks of one [`Input::Read`]; drivers split longer reads. 4 MiB of pages: more than
-    /// any window's first piece, and a bound on the work under one call.
-    pub const READ_MAX: u32 = 1024;
+    /// Most blocks of one [`Input::Read`]; drivers split longer reads, part after part. 16 MiB of pages: what a store
+    /// of 30 ms gives meanwhile at 500 MB/s, so a read of ten megabytes is one round trip; and a bound on the work
+    /// under one call.
+    pub const READ_MAX: u32 = 4096;
 
     /// Most entries of one [`Input::Folder`]. 65,536 take 2.6 MiB and some milliseconds to sort,
     /// and larger folders are seldom read whole.
