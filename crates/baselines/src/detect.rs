@@ -2,7 +2,7 @@
 //!
 //! For the interface, and on-demand readahead, see [`forerun_core::detect`].
 
-pub mod legacy;
+pub mod linux_2_6_22;
 pub mod none;
 pub mod one_block;
 
@@ -12,4 +12,5 @@ use forerun_core::detect::Detect;
 use forerun_core::spec::Method;
 
 /// The methods. One entry a method.
-pub static LIST: &[Method<Box<dyn Detect>>] = &[legacy::METHOD, one_block::METHOD, none::METHOD];
+pub static LIST: &[Method<Box<dyn Detect>>] =
+    &[linux_2_6_22::METHOD, one_block::METHOD, none::METHOD];

@@ -36,7 +36,7 @@ const SERVER: Preset = Preset {
 
 /// The kernel of Baek and Park 2009, section 5.1: Linux 2.6.18 on a striped array.
 const ARRAY: Preset = Preset {
-    detect: "legacy",
+    detect: "linux-2.6.22",
     ..BASE
 };
 
@@ -64,14 +64,14 @@ pub static LIST: &[Preset] = &[
     },
     Preset {
         name: "linux-2.6.22",
-        summary: "legacy readahead with two windows, 128 KiB: Linux 2.6.0 to 2.6.22",
+        summary: "readahead with two windows, 128 KiB: Linux 2.6.11 to 2.6.22",
         source: "wu10 section 3.2",
-        detect: "legacy",
+        detect: "linux-2.6.22",
         ..BASE
     },
     Preset {
         name: "seqp",
-        summary: "legacy readahead, 128 KiB, that takes an array for one disk: Linux 2.6.18",
+        summary: "readahead with two windows, 128 KiB, that takes an array for one disk: Linux 2.6.18",
         source: "Baek and Park 2009 section 2.4, SEQP",
         ..ARRAY
     },

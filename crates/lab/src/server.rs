@@ -123,7 +123,7 @@ impl ServerRun {
         let preset = forerun_baselines::preset(self.preset).map_err(|error| refused(&error))?;
         let settings = preset.settings(self.cache());
         let mut settings = settings.map_err(|error| refused(&error))?;
-        settings.detect = Choice::parse("detect", METHODS.detect, "legacy")?;
+        settings.detect = Choice::parse("detect", METHODS.detect, "linux-2.6.22")?;
         // The queue is that of the disk scheduler.
         settings.in_flight_max = REQUESTS_MAX;
         if let Some(split) = settings.split.take() {
