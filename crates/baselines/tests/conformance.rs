@@ -31,6 +31,26 @@ const DEVIATIONS: &[(&str, Rule, &str)] = &[
         "its windows fall behind a read that is longer than they are",
     ),
     (
+        "linux-2.6.3",
+        Rule::InsideIsHonest,
+        "Linux 2.6 cut no window: it takes blocks cut off for lost",
+    ),
+    (
+        "linux-2.6.3",
+        Rule::WindowAdjoins,
+        "the next window begins behind blocks that were cut off, or that a congested queue refused",
+    ),
+    (
+        "linux-2.6.10",
+        Rule::InsideIsHonest,
+        "Linux 2.6 cut no window: it takes blocks cut off for lost",
+    ),
+    (
+        "linux-2.6.10",
+        Rule::WindowAdjoins,
+        "the next window begins behind blocks that were cut off, or that a congested queue refused",
+    ),
+    (
         "one-block",
         Rule::WindowInLimit,
         "one block beyond the read, whatever the limit",
