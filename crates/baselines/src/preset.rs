@@ -27,7 +27,7 @@ const BASE: Preset = Preset {
 };
 
 /// The server of Li and Shen 2005, section 4: windows of at most 512 KiB. Their six kernels differ
-/// in reclaim alone.
+/// in reclaim alone, whose parameters are the paper's [rules](crate::prefetch_cache::Rules).
 const SERVER: Preset = Preset {
     depth: "fixed(depth_bytes=524288)",
     split: "gradient",
@@ -60,6 +60,20 @@ pub static LIST: &[Preset] = &[
         name: "linux-2.6.24",
         summary: "on-demand readahead, 128 KiB: Linux since 2.6.23",
         source: "wu10 section 4",
+        ..BASE
+    },
+    Preset {
+        name: "linux-2.6.3",
+        summary: "two windows from the second page on, 128 KiB: Linux 2.6.0 to 2.6.3",
+        source: "Li et al. 2004 section 3.2",
+        detect: "linux-2.6.3",
+        ..BASE
+    },
+    Preset {
+        name: "linux-2.6.10",
+        summary: "one window at a time until a long run, 128 KiB: Linux 2.6.7 to 2.6.10",
+        source: "Li and Shen 2005 section 2",
+        detect: "linux-2.6.10",
         ..BASE
     },
     Preset {
@@ -107,35 +121,35 @@ pub static LIST: &[Preset] = &[
         name: "pc-access-history",
         summary: "the same with a prefetch cache: the block that arrived first goes first",
         source: "Li and Shen 2005 section 4.2, PC-AccessHistory",
-        reclaim: "fifo",
+        reclaim: "fifo(reclaims=1,ended_first=0,history_percent=40)",
         ..SERVER
     },
     Preset {
         name: "pc-longest",
         summary: "the same: the last block of the longest stream goes first",
         source: "Li and Shen 2005 section 3.1, PC-Longest",
-        reclaim: "longest",
+        reclaim: "longest(reclaims=1,ended_first=0,history_percent=40)",
         ..SERVER
     },
     Preset {
         name: "pc-coldest",
         summary: "the same: the last block of the stream not accessed for longest goes first",
         source: "Li and Shen 2005 section 3.1, PC-Coldest",
-        reclaim: "coldest",
+        reclaim: "coldest(reclaims=1,ended_first=0,history_percent=40)",
         ..SERVER
     },
     Preset {
         name: "pc-coldest+",
         summary: "the same: the last block of the stream whose owner has computed most since its access",
         source: "Li and Shen 2005 section 3.1, PC-Coldest+",
-        reclaim: "coldest-cpu",
+        reclaim: "coldest-cpu(reclaims=1,ended_first=0,history_percent=40)",
         ..SERVER
     },
     Preset {
         name: "pc-optimal",
         summary: "the same: blocks that their owners do not announce go first, the rest as in pc-coldest+",
         source: "Li and Shen 2005 section 4.2, the approximated optimum",
-        reclaim: "furthest",
+        reclaim: "furthest(reclaims=1,ended_first=0,history_percent=40)",
         ..SERVER
     },
     Preset {
