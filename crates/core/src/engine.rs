@@ -102,14 +102,18 @@ struct WindowMethods {
     shape: Box<dyn Shape>,
     /// Whether detectors want to see hits as well.
     sees_every_read: bool,
+    /// Whether they want to see each block.
+    sees_every_block: bool,
 }
 
 impl WindowMethods {
     fn new(settings: &Settings) -> Self {
+        let detect = settings.detect.build();
         Self {
             depth: settings.depth.build(),
             shape: settings.shape.build(),
-            sees_every_read: settings.detect.build().sees_every_read(),
+            sees_every_read: detect.sees_every_read(),
+            sees_every_block: detect.sees_every_block(),
         }
     }
 }
@@ -251,6 +255,10 @@ impl Engine {
                 self.work.devices.push_back(device);
                 Some(())
             }
+            Input::Congested {
+                device,
+                is_congested,
+            } => self.queues.congested(device, is_congested),
             Input::File {
                 file,
                 placement,
