@@ -48,8 +48,8 @@ const WINDOW: u32 = 4;
 /// Files that a run may pass over before they are closed, or miss before it begins anew where its
 /// program is: more than any number of threads that walk together have apart.
 const PASSED: usize = 32;
-/// Runs at a time; the one that went on least recently gives way.
-const RUNS_MAX: usize = 8;
+/// Runs at a time; the one that went on least recently gives way. A folder's, twice.
+const RUNS_MAX: usize = 32;
 /// A run that stood still for so many opens gives way to one that lacks room.
 const IDLE: u64 = 256;
 /// Folders known at a time; the least recently used is forgotten.
@@ -288,17 +288,21 @@ impl FilesAhead {
             has_room,
         };
         let step = self.method.entered(&opened, &self.folders);
+        let of = hit.map(|(run, _)| run);
         let goes_on = match step {
             Step::Follows { run, carried } => {
+                if let Some((_, passed)) = hit.filter(|(of, _)| *of == run) {
+                    self.pass_over(run, passed, out);
+                }
                 let at = self.run(run, carried, place, out);
-                self.follow(at, place, hit == Some(run), out);
+                self.follow(at, place, hit.is_some(), out);
                 Some(run)
             }
             Step::Breaks(run) => {
                 self.break_run(run, out);
-                hit.filter(|hit| *hit != run)
+                of.filter(|of| *of != run)
             }
-            Step::Unsure => hit,
+            Step::Unsure => of,
         };
         if let Some(run) = goes_on {
             self.later.retain(|(_, other)| *other != run);
@@ -334,8 +338,14 @@ impl FilesAhead {
         }
     }
 
-    /// A program opened a file that may be pending or ahead. Returns the run it is of.
-    fn hit(&mut self, place: Place, is_used: bool, out: &mut VecDeque<Output>) -> Option<RunId> {
+    /// A program opened a file that may be pending or ahead. Returns the run it is of, and how many others of it were
+    /// expected before.
+    fn hit(
+        &mut self,
+        place: Place,
+        is_used: bool,
+        out: &mut VecDeque<Output>,
+    ) -> Option<(RunId, usize)> {
         let asked = *self.asked.get(&place)?;
         if asked.state == State::CalledOff {
             return None;
@@ -358,13 +368,20 @@ impl FilesAhead {
         run.used += u32::from(is_used);
         run.missed = 0;
         run.went_on = self.counts.opens;
-        if let Some(at) = run.due.iter().position(|due| *due == place) {
+        let at = run.due.iter().position(|due| *due == place);
+        if let Some(at) = at {
             run.due.remove(at);
-            let passed: Vec<Place> = run.due.drain(..at.saturating_sub(PASSED)).collect();
-            let id = run.id;
+        }
+        Some((asked.run, at.unwrap_or(0)))
+    }
+
+    /// The program of a run came for a file before which so many were expected. Another program that comes for one
+    /// passes over none.
+    fn pass_over(&mut self, id: RunId, files: usize, out: &mut VecDeque<Output>) {
+        if let Some(run) = self.runs.iter_mut().find(|run| run.id == id) {
+            let passed: Vec<Place> = run.due.drain(..files.saturating_sub(PASSED)).collect();
             self.give_up_of(id, passed, out);
         }
-        Some(asked.run)
     }
 
     /// The index of a run, which begins if it is new.

@@ -2,6 +2,7 @@
 
 mod driver;
 mod habits;
+mod walkers;
 
 use std::collections::BTreeSet;
 
