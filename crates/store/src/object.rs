@@ -12,6 +12,7 @@ use std::time::Instant;
 
 use forerun_core::Profile;
 use forerun_io::arena::Target;
+use forerun_io::error::number;
 use forerun_io::source::remote::{self, Limits, SERVERS};
 use forerun_io::source::{Key, Pending, Source};
 use futures_util::StreamExt;
@@ -38,8 +39,6 @@ pub struct Object {
     bytes: u64,
     asked: Version,
     held: Held,
-    /// Whether a line was written that it was replaced.
-    is_told: AtomicBool,
     /// Whether the last range to end was given up: the next ones have less time.
     is_given_up: AtomicBool,
 }
@@ -127,7 +126,6 @@ impl Object {
             bytes,
             asked: version,
             held: Held::default(),
-            is_told: AtomicBool::new(false),
             is_given_up: AtomicBool::new(false),
         }
     }
@@ -248,9 +246,7 @@ impl Object {
         let is_given_up = read.is_err() && begun.elapsed() >= limits.deadline / 2;
         self.is_given_up.store(is_given_up, Ordering::Relaxed);
         read.inspect_err(|error| {
-            // Of a replaced object each read fails: one line is enough.
-            let is_gone = error.raw_os_error() == Some(libc::ESTALE);
-            if !is_gone || !self.is_told.swap(true, Ordering::Relaxed) {
+            if self.store.tells(number(error).unwrap_or_default()) {
                 tracing::warn!("{}: bytes from {offset}: {error}", self.url);
             }
         })
