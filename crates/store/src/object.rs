@@ -122,7 +122,8 @@ impl Object {
             key: address.key.clone(),
             web: address.web.clone(),
             url: address.url.as_str().into(),
-            version: version.text(),
+            // A listing and the object itself may say two sizes of one version: those are two files.
+            version: format!("{} {bytes}", version.text()).into(),
             bytes,
             asked: version,
             held: Held::default(),
