@@ -14,7 +14,8 @@
 //! Candidates: the file system itself, [`passthrough`](crate::passthrough) on it, `forerun mount`,
 //! and that with `--unchanging`. On an emulated disk the passes are cold only, and the programs
 //! those whose order of reading differs: a pass takes minutes there. The table shows the median
-//! over the runs; ratios are of medians, to the source and to the passthrough.
+//! over the runs; ratios are of medians, to the source and to the passthrough. Of an emulated disk
+//! the bytes and switches of each run are counted, too.
 //!
 //! It judges nothing; the limits stand where they are asked for.
 
@@ -36,6 +37,7 @@ use crate::failure::{At, Failure};
 use crate::mounted::{End, Mounted};
 use crate::plan::BedPaths;
 use crate::state::{self, State};
+use crate::status::{self, DiskUsage};
 use crate::table::{check_rival, median};
 use crate::{clock, cold, down, needs, profile, tool, up};
 use program::Program;
@@ -80,6 +82,19 @@ pub enum Pass {
     Warm,
 }
 
+/// The work of emulated disks: medians of the runs.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct DiskWork {
+    /// Requests that ended.
+    pub requests: f64,
+    /// Those that did not continue where the one before ended.
+    pub switches: f64,
+    /// Bytes asked for.
+    pub bytes: f64,
+    /// Time that they worked.
+    pub busy_seconds: f64,
+}
+
 /// One program on one candidate.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Row {
@@ -99,6 +114,8 @@ pub struct Row {
     pub to_source: f64,
     /// To the passthrough.
     pub to_passthrough: f64,
+    /// None on a local disk.
+    pub disk: Option<DiskWork>,
 }
 
 /// The comparison, done.
@@ -163,12 +180,15 @@ pub fn run(
 /// Which time this is: medians are over equal ones.
 type Key = (Program, Pass, Side);
 
+/// The seconds of a run, and the work of emulated disks.
+type Measured = (f64, Option<DiskWork>);
+
 struct Bench<'a> {
     bed: &'a Bed,
     place: BedPaths,
     state: State,
     comparison: &'a Comparison,
-    measured: Vec<(Key, f64)>,
+    measured: Vec<(Key, Measured)>,
 }
 
 impl Bench<'_> {
@@ -187,7 +207,7 @@ impl Bench<'_> {
                 for side in &sides {
                     let from = self.measured.len();
                     self.run_one(*program, *side)?;
-                    for ((program, pass, side), seconds) in &self.measured[from..] {
+                    for ((program, pass, side), (seconds, _)) in &self.measured[from..] {
                         let text = format!("run {run}: {program} {pass} {side}: {seconds:.6} s");
                         writeln!(progress, "{text}").at(&self.place.files)?;
                     }
@@ -214,18 +234,23 @@ impl Bench<'_> {
 
     fn passes(&mut self, program: Program, side: Side, folder: &Path) -> Result<(), Failure> {
         let files = &self.bed.files;
+        let before = status::usage(&self.place)?;
         let seconds = program.run(folder, files)?;
-        self.measured.push(((program, Pass::Cold, side), seconds));
+        let work = DiskWork::between(&before, &status::usage(&self.place)?);
+        let cold = (program, Pass::Cold, side);
+        self.measured.push((cold, (seconds, work)));
         if !self.bed.disks.is_local() {
             return Ok(());
         }
         std::thread::sleep(EXPIRED);
         let seconds = program.run(folder, files)?;
-        self.measured.push(((program, Pass::Warm, side), seconds));
+        let warm = (program, Pass::Warm, side);
+        self.measured.push((warm, (seconds, None)));
         if program == Program::Random {
             let open = Program::Open;
             let seconds = open.run(folder, files)?;
-            self.measured.push(((open, Pass::Warm, side), seconds));
+            let warm = (open, Pass::Warm, side);
+            self.measured.push((warm, (seconds, None)));
         }
         Ok(())
     }
@@ -268,12 +293,39 @@ impl Bench<'_> {
     }
 }
 
+impl DiskWork {
+    /// The work of all disks between two looks at their counters; none of local ones, which count nothing.
+    fn between(before: &[DiskUsage], after: &[DiskUsage]) -> Option<Self> {
+        let sum = |of: fn(&DiskUsage) -> u64| {
+            let sum = |disks: &[DiskUsage]| disks.iter().map(of).sum::<u64>();
+            sum(after).saturating_sub(sum(before)) as f64
+        };
+        (!after.is_empty()).then(|| Self {
+            requests: sum(|disk| disk.requests),
+            switches: sum(|disk| disk.switches),
+            bytes: sum(|disk| disk.bytes),
+            busy_seconds: sum(|disk| disk.busy_ns) / 1e9,
+        })
+    }
+
+    fn median(runs: &[Self]) -> Option<Self> {
+        let of = |part: fn(&Self) -> f64| median(runs.iter().map(part));
+        (!runs.is_empty()).then(|| Self {
+            requests: of(|run| run.requests),
+            switches: of(|run| run.switches),
+            bytes: of(|run| run.bytes),
+            busy_seconds: of(|run| run.busy_seconds),
+        })
+    }
+}
+
 /// The rows of one number of files; `measured` in the order of the runs.
-fn of_one_bed(files: u64, measured: &[(Key, f64)]) -> Vec<Row> {
-    let of = |wanted: Key| {
+fn of_one_bed(files: u64, measured: &[(Key, Measured)]) -> Vec<Row> {
+    let measured_of = |wanted: Key| {
         let runs = measured.iter().filter(move |(key, _)| *key == wanted);
-        runs.map(|(_, seconds)| *seconds)
+        runs.map(|(_, measured)| *measured)
     };
+    let of = |wanted: Key| measured_of(wanted).map(|(seconds, _)| seconds);
     let sides = [
         Side::Source,
         Side::Passthrough,
@@ -296,6 +348,10 @@ fn of_one_bed(files: u64, measured: &[(Key, f64)]) -> Vec<Row> {
             runs_seconds: runs,
             to_source: seconds / median(of((program, pass, Side::Source))),
             to_passthrough: seconds / median(of((program, pass, Side::Passthrough))),
+            disk: {
+                let runs = measured_of((program, pass, side));
+                DiskWork::median(&runs.filter_map(|(_, work)| work).collect::<Vec<_>>())
+            },
         })
     };
     keys.filter_map(row).collect()
@@ -307,18 +363,26 @@ mod tests {
 
     #[test]
     fn ratios_are_of_medians_over_the_runs_of_the_same_pass() {
-        let key = |pass, side| (Program::Tar, pass, side);
+        let of = |pass, side, seconds, switches: Option<f64>| {
+            let work = switches.map(|switches| DiskWork {
+                requests: 2.0 * switches,
+                switches,
+                bytes: 1e6,
+                busy_seconds: 1.0,
+            });
+            ((Program::Tar, pass, side), (seconds, work))
+        };
         let measured = [
-            (key(Pass::Cold, Side::Source), 2.0),
-            (key(Pass::Cold, Side::Passthrough), 8.0),
-            (key(Pass::Cold, Side::Forerun), 3.0),
-            (key(Pass::Warm, Side::Forerun), 9.0),
-            (key(Pass::Cold, Side::Source), 1.0),
-            (key(Pass::Cold, Side::Passthrough), 4.0),
-            (key(Pass::Cold, Side::Forerun), 99.0),
-            (key(Pass::Cold, Side::Source), 90.0),
-            (key(Pass::Cold, Side::Passthrough), 4.0),
-            (key(Pass::Cold, Side::Forerun), 1.0),
+            of(Pass::Cold, Side::Source, 2.0, None),
+            of(Pass::Cold, Side::Passthrough, 8.0, None),
+            of(Pass::Cold, Side::Forerun, 3.0, Some(5.0)),
+            of(Pass::Warm, Side::Forerun, 9.0, None),
+            of(Pass::Cold, Side::Source, 1.0, None),
+            of(Pass::Cold, Side::Passthrough, 4.0, None),
+            of(Pass::Cold, Side::Forerun, 99.0, Some(9.0)),
+            of(Pass::Cold, Side::Source, 90.0, None),
+            of(Pass::Cold, Side::Passthrough, 4.0, None),
+            of(Pass::Cold, Side::Forerun, 1.0, Some(7.0)),
         ];
         let rows = of_one_bed(7, &measured);
         assert_eq!(rows.len(), 4);
@@ -326,6 +390,8 @@ mod tests {
         assert_eq!((forerun.seconds, forerun.files), (3.0, 7));
         assert_eq!((forerun.to_source, forerun.to_passthrough), (1.5, 0.75));
         assert_eq!(forerun.runs_seconds, [3.0, 99.0, 1.0]);
-        assert_eq!(rows[3].pass, Pass::Warm);
+        let disk = forerun.disk.unwrap();
+        assert_eq!((disk.switches, disk.requests), (7.0, 14.0));
+        assert_eq!((rows[3].pass, rows[3].disk), (Pass::Warm, None));
     }
 }

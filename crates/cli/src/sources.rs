@@ -21,12 +21,61 @@ use forerun_io::source::tree::Tree;
 use forerun_io::source::tree::{Entry, Stat};
 use forerun_io::{Driver, Reader, Source};
 
+use crate::args::Storage;
 use crate::failure::Failure;
 
 /// The address that a path is.
 #[must_use]
 pub fn address(path: &Path) -> Option<&str> {
     path.to_str().filter(|text| is_address(text))
+}
+
+/// Stores whose requests are signed.
+const SIGNED: [&str; 3] = ["s3://", "gs://", "az://"];
+
+/// `--anonymous` is for paths of which one is an object of a store that takes keys: for others it would do nothing.
+///
+/// # Errors
+/// There is none; the flag, and the first path.
+pub fn check_anonymous(is_anonymous: bool, paths: &[PathBuf]) -> Result<(), Failure> {
+    let takes_keys = |url: &str| SIGNED.iter().any(|scheme| url.starts_with(scheme));
+    let is_signed = |path: &PathBuf| address(path).is_some_and(takes_keys);
+    if !is_anonymous || paths.iter().any(is_signed) {
+        return Ok(());
+    }
+    let path = paths
+        .first()
+        .map_or(String::new(), |path| format!("{}: ", path.display()));
+    Err(Failure::Usage(format!(
+        "--anonymous: {path}requests to {} are signed, and nothing else is",
+        SIGNED.join(", ")
+    )))
+}
+
+/// The flags of a storage fit these paths: none would do nothing for all of them.
+///
+/// # Errors
+/// One that would; the flag, and the first path.
+pub fn check_storage(storage: &Storage, paths: &[PathBuf]) -> Result<(), Failure> {
+    check_anonymous(storage.anonymous, paths)?;
+    let Some(first) = paths
+        .first()
+        .filter(|_| paths.iter().all(|path| address(path).is_some()))
+    else {
+        return Ok(());
+    };
+    let flags = [
+        ("--stripe", storage.stripe.is_some()),
+        ("--backend", storage.backend.is_some()),
+    ];
+    let unfit = flags.iter().find(|(_, is_given)| *is_given);
+    unfit.map_or(Ok(()), |(flag, _)| {
+        let why = "is for files of this machine, not for objects of a store";
+        Err(Failure::Usage(format!(
+            "{flag}: {}: it {why}",
+            first.display()
+        )))
+    })
 }
 
 /// Objects of one folder at most: a list that a person meant to write.

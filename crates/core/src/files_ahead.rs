@@ -13,13 +13,14 @@
 //! passed over, it is doubled first, up to the method's limit and a quarter of the frames. A run
 //! that breaks with files left has them closed, and the next one begins with half as many.
 //!
-//! A file that was not opened ahead is read first, and then its run is filled: else the disk would
-//! go to the batch and back.
+//! A file that was not opened ahead is read first, and then its run is filled: else the disk goes there and back.
 //!
 //! Control law of waste: at every moment, whatever is opened in whatever order,
 //! `asked + wasted <= 16 + used + opens / 16` ([`FREE`], [`OPENS`]). So files opened for nothing are at
 //! most 16, as many as were used, and one for each 16 that programs opened. A file of which blocks were
 //! fetched is used once one of them is read; which are fetched follows the [habit] of the folder.
+//!
+//! On a disk that does one thing at a time a [law of time](fill) allows the rest of a folder at once.
 //!
 //! A program that passes over more than [`PASSED`] files is not expected back: these are closed.
 
@@ -43,13 +44,15 @@ pub(crate) const FREE: u64 = 16;
 /// One more for each so many files opened: 6 % of the opens, so that false starts of long ago do
 /// not forbid runs for ever.
 pub(crate) const OPENS: u64 = 16;
+/// Files of the rest of a folder to those that saved a switch, most: a folder whose files are tiny costs opens.
+pub(crate) const FILL: u64 = 16;
 /// The first window: two small reads of a disk are lost if it is wrong, and it is half used soon.
 const WINDOW: u32 = 4;
 /// Files that a run may pass over before they are closed, or miss before it begins anew where its
 /// program is: more than any number of threads that walk together have apart.
 const PASSED: usize = 32;
-/// Runs at a time; the one that went on least recently gives way.
-const RUNS_MAX: usize = 8;
+/// Runs at a time; the one that went on least recently gives way. A folder's, twice.
+const RUNS_MAX: usize = 32;
 /// A run that stood still for so many opens gives way to one that lacks room.
 const IDLE: u64 = 256;
 /// Folders known at a time; the least recently used is forgotten.
@@ -115,8 +118,20 @@ pub(crate) struct Counts {
     pub(crate) used: u64,
     pub(crate) wasted: u64,
     pub(crate) open: u64,
+    /// Used files of which blocks were fetched: each saved a switch.
+    saved: u64,
+    /// Blocks that were set apart for wasted files.
+    wasted_blocks: u64,
     /// Files that programs opened.
     opens: u64,
+}
+
+impl Counts {
+    /// A file for which so many blocks were set apart was opened for nothing.
+    fn waste(&mut self, blocks: u64) {
+        self.wasted += 1;
+        self.wasted_blocks += blocks;
+    }
 }
 
 /// How much may be asked for.
@@ -125,6 +140,8 @@ pub(crate) struct Budget {
     /// Blocks of all files ahead together.
     pub(crate) blocks: u64,
     pub(crate) block_bytes: u64,
+    /// Blocks that the device could read in the time of a switch; 0 if switches cost it nothing.
+    pub(crate) depth: u64,
 }
 
 /// Reaction to an answer of the driver.
@@ -288,17 +305,21 @@ impl FilesAhead {
             has_room,
         };
         let step = self.method.entered(&opened, &self.folders);
+        let of = hit.map(|(run, _)| run);
         let goes_on = match step {
             Step::Follows { run, carried } => {
+                if let Some((_, passed)) = hit.filter(|(of, _)| *of == run) {
+                    self.pass_over(run, passed, out);
+                }
                 let at = self.run(run, carried, place, out);
-                self.follow(at, place, hit == Some(run), out);
+                self.follow(at, place, hit.is_some(), out);
                 Some(run)
             }
             Step::Breaks(run) => {
                 self.break_run(run, out);
-                hit.filter(|hit| *hit != run)
+                of.filter(|of| *of != run)
             }
-            Step::Unsure => hit,
+            Step::Unsure => of,
         };
         if let Some(run) = goes_on {
             self.later.retain(|(_, other)| *other != run);
@@ -323,6 +344,7 @@ impl FilesAhead {
             self.unread -= 1;
             self.counts.open -= 1;
             self.counts.used += 1;
+            self.counts.saved += 1;
         }
     }
 
@@ -334,8 +356,14 @@ impl FilesAhead {
         }
     }
 
-    /// A program opened a file that may be pending or ahead. Returns the run it is of.
-    fn hit(&mut self, place: Place, is_used: bool, out: &mut VecDeque<Output>) -> Option<RunId> {
+    /// A program opened a file that may be pending or ahead. Returns the run it is of, and how many others of it were
+    /// expected before.
+    fn hit(
+        &mut self,
+        place: Place,
+        is_used: bool,
+        out: &mut VecDeque<Output>,
+    ) -> Option<(RunId, usize)> {
         let asked = *self.asked.get(&place)?;
         if asked.state == State::CalledOff {
             return None;
@@ -358,13 +386,20 @@ impl FilesAhead {
         run.used += u32::from(is_used);
         run.missed = 0;
         run.went_on = self.counts.opens;
-        if let Some(at) = run.due.iter().position(|due| *due == place) {
+        let at = run.due.iter().position(|due| *due == place);
+        if let Some(at) = at {
             run.due.remove(at);
-            let passed: Vec<Place> = run.due.drain(..at.saturating_sub(PASSED)).collect();
-            let id = run.id;
+        }
+        Some((asked.run, at.unwrap_or(0)))
+    }
+
+    /// The program of a run came for a file before which so many were expected. Another program that comes for one
+    /// passes over none.
+    fn pass_over(&mut self, id: RunId, files: usize, out: &mut VecDeque<Output>) {
+        if let Some(run) = self.runs.iter_mut().find(|run| run.id == id) {
+            let passed: Vec<Place> = run.due.drain(..files.saturating_sub(PASSED)).collect();
             self.give_up_of(id, passed, out);
         }
-        Some(asked.run)
     }
 
     /// The index of a run, which begins if it is new.

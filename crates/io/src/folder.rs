@@ -8,7 +8,7 @@
 //! ```text
 //! host                                   driver
 //!  folder(entries), entered(file)  -->
-//!                                  <--   OpensAhead::open(folder, entry)      soon, on a thread of the host's
+//!                                  <--   OpensAhead::open(folder, entries)    soon, on a thread of the host's
 //!  opened_ahead(entry, reader)     -->   its beginning is fetched
 //!  entered(entry, that reader)     -->   a program has it now
 //!                                  <--   OpensAhead::close(reader)            or no program came
@@ -39,7 +39,7 @@ use crate::reader::Reader;
 /// use forerun_io::OpensAhead;
 ///
 /// enum Order {
-///     Open(FolderId, u32),
+///     Open(FolderId, Vec<u32>),
 ///     Close(ReaderId),
 /// }
 ///
@@ -53,8 +53,8 @@ use crate::reader::Reader;
 /// }
 ///
 /// impl OpensAhead for Orders {
-///     fn open(&self, folder: FolderId, entry: u32) {
-///         self.put(Order::Open(folder, entry));
+///     fn open(&self, folder: FolderId, entries: Vec<u32>) {
+///         self.put(Order::Open(folder, entries));
 ///     }
 ///     fn close(&self, reader: ReaderId) {
 ///         self.put(Order::Close(reader));
@@ -62,9 +62,9 @@ use crate::reader::Reader;
 /// }
 /// ```
 pub trait OpensAhead: Send + Sync {
-    /// This entry of the folder is to be opened; [`Folder::opened_ahead`] MUST be called for it, also
-    /// if it cannot be.
-    fn open(&self, folder: FolderId, entry: u32);
+    /// These entries of the folder are to be opened; [`Folder::opened_ahead`] MUST be called for each, also
+    /// if it cannot be, or [`Driver::not_opened_ahead`] if the folder was dropped. They are fetched in the order of these calls: a host that can tell makes it that of the disk.
+    fn open(&self, folder: FolderId, entries: Vec<u32>);
     /// No program comes for the file of this reader: it is to be dropped.
     fn close(&self, reader: ReaderId);
 }
@@ -93,6 +93,18 @@ impl Driver {
     pub fn follows_folders(&self) -> bool {
         let engine_host = self.engine_host();
         engine_host.host().is_some() && engine_host.with(|state| state.follows_folders())
+    }
+
+    /// The answer to [`OpensAhead::open`] for an entry of a folder that its host has dropped meanwhile.
+    pub fn not_opened_ahead(&self, folder: FolderId, entry: u32) {
+        let reader = None;
+        self.engine_host().after_deferred(|state| {
+            state.feed(Input::Ahead {
+                folder,
+                entry,
+                reader,
+            });
+        });
     }
 
     /// A folder was listed. None if no files are opened ahead, or there are too many entries or folders.
@@ -180,11 +192,24 @@ impl EngineHost {
     /// Hands decided orders to the host. The caller holds no lock.
     pub(crate) fn tell_host(&self, orders: Vec<Order>) {
         let Some(host) = self.host() else { return };
+        let mut batch: Option<(FolderId, Vec<u32>)> = None;
         for order in orders {
+            if let (Order::Open(folder, entry), Some((of, entries))) = (order, &mut batch)
+                && folder == *of
+            {
+                entries.push(entry);
+                continue;
+            }
+            if let Some((folder, entries)) = batch.take() {
+                host.open(folder, entries);
+            }
             match order {
-                Order::Open(folder, entry) => host.open(folder, entry),
+                Order::Open(folder, entry) => batch = Some((folder, vec![entry])),
                 Order::Close(reader) => host.close(reader),
             }
+        }
+        if let Some((folder, entries)) = batch {
+            host.open(folder, entries);
         }
     }
 }

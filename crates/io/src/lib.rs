@@ -50,7 +50,7 @@ mod owner;
 pub mod page_cache;
 mod pages_ahead;
 mod placing;
-mod position;
+pub mod position;
 mod prior;
 pub mod reader;
 pub mod served;

@@ -3,8 +3,9 @@
 //! Distances between requests mean something only if files lie where the engine believes. One call
 //! at the first open of a file gives its first extent; the rest is taken to follow it, as it mostly
 //! does. It takes about a microsecond, so small files, of which there are many, keep the places that
-//! the [catalog](crate::catalog) makes up, and so do files whose extents have no place: not written
+//! the catalog makes up, and so do files whose extents have no place: not written
 //! yet, compressed, inside the inode. File systems behind a server are not asked: they may not answer.
+//! A mount asks for small files that it opens ahead, to have them fetched in the order of the disk.
 
 use std::os::fd::{AsRawFd, BorrowedFd};
 
@@ -46,7 +47,8 @@ struct Extent {
 }
 
 /// Where the first byte of a file of a local file system lies on its device, if it says so.
-pub(crate) fn of(file: BorrowedFd<'_>) -> Option<Bytes> {
+#[must_use]
+pub fn of(file: BorrowedFd<'_>) -> Option<Bytes> {
     let mut map = Map {
         length: u64::MAX,
         count: 1,

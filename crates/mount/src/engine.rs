@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use forerun_core::engine::view::{DeviceView, StreamView};
-use forerun_core::{Bytes, Ledger};
+use forerun_core::{Bytes, FolderId, Ledger};
 use forerun_io::{DeviceUse, Driver, Error as DriverError, Reader};
 
 use crate::estimate::Estimate;
@@ -64,6 +64,13 @@ impl EngineOfMount {
             .driver()
             .map(|driver| driver.prior_source(*number).into());
         Estimate::new(&view.profile, view.confidence, prior.unwrap_or_default())
+    }
+
+    /// No file is open ahead for an entry that was asked for: its folder is not known any more.
+    pub fn not_opened_ahead(&self, folder: FolderId, entry: u32) {
+        if let Some(driver) = self.driver() {
+            driver.not_opened_ahead(folder, entry);
+        }
     }
 
     /// Announces reads: reader, offset and length, in the order in which they come. How many of

@@ -11,6 +11,7 @@
 //! ```text
 //! lookup a     -> HEAD: version x           node 5, its bytes and its time
 //! open 5       -> looked up just now: no request; else HEAD: x again, or ESTALE and the kernel looks up
+//! read fails   -> nothing that was told of 5 is believed: the next look-up or open asks the store
 //! a replaced   -> lookup a: version y       node 6; readers of 5 go on with 5
 //! ```
 //!
@@ -27,6 +28,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
 use forerun_io::footprint;
@@ -59,6 +61,12 @@ const NAME_BYTES_MAX: usize = 255;
 /// `open(2)`, however short the user has names believed.
 const JUST_NOW: Duration = Duration::from_secs(1);
 
+/// An answer of now.
+const NOW: Age = Age {
+    present: Duration::ZERO,
+    absent: Duration::ZERO,
+};
+
 /// The answer to a look-up.
 pub(super) struct Looked {
     /// The kernel is told of it; none if there is no such name.
@@ -76,6 +84,10 @@ pub struct ObjectFs {
     walk: Walk<Name, Stat>,
     files: Slots<OpenFile>,
     folders: Slots<Folder>,
+    /// Whether a line was written about a name that no file can have.
+    is_told: Arc<AtomicBool>,
+    /// Whether listings said another size of a version than the store says when asked for it.
+    is_misled: AtomicBool,
     /// None: the kernel cannot read a store by itself.
     passthrough: Passthrough,
     /// How old an answer of the store may be at an open.
@@ -96,6 +108,8 @@ impl ObjectFs {
             walk: Walk::new(names_max),
             files: Slots::default(),
             folders: Slots::default(),
+            is_told: Arc::default(),
+            is_misled: AtomicBool::new(false),
             passthrough: Passthrough::new(Mode::Never),
             fresh: trust.attributes.max(JUST_NOW),
             believed: Age {
@@ -115,7 +129,8 @@ impl ObjectFs {
         name: &str,
         then: impl FnOnce(Result<Looked, Errno>) + Send + 'static,
     ) {
-        if let Some((node, known)) = self.nodes.recall(parent, name, self.believed.present) {
+        let recalled = self.nodes.recall(parent, name, self.age(false).present);
+        if let Some((node, known)) = recalled {
             return then(Ok(Looked {
                 found: Some((node, known.entry)),
                 age: known.as_of.elapsed(),
@@ -130,12 +145,40 @@ impl ObjectFs {
             Err(error) => return then(Err(error)),
         };
         let (fs, name) = (self.clone(), name.to_owned());
-        self.recall_then(path, self.believed, move |_, found| {
+        let is_doubted = self.nodes.is_doubted(parent, &name);
+        self.recall_then(path, self.age(is_doubted), move |_, found| {
             then(found.map(|(entry, as_of)| Looked {
-                found: entry.map(|entry| (fs.nodes.found(parent, &name, &entry, as_of), entry)),
+                found: entry.map(|entry| {
+                    let node = fs.nodes.found(parent, &name, &entry, as_of);
+                    if is_doubted {
+                        fs.nodes.believe(node);
+                    }
+                    (node, entry)
+                }),
                 age: as_of.elapsed(),
             }));
         });
+    }
+
+    /// How old an answer about a name may be. Where listings mislead no answer is: names are looked up in their pages.
+    fn age(&self, is_doubted: bool) -> Age {
+        match is_doubted || self.is_misled.load(Ordering::Relaxed) {
+            true => NOW,
+            false => self.believed,
+        }
+    }
+
+    /// An object is there, of which something else was told before.
+    fn contradicts(&self, path: &str, told: &Stat, now: &Stat) {
+        let is_same = told.version.is_some() && told.version == now.version;
+        if is_same && told.bytes != now.bytes && !self.is_misled.swap(true, Ordering::Relaxed) {
+            tracing::warn!(
+                "{}: {path} has {} bytes in a listing and {} when asked for: listings are not believed from now on",
+                self.tree.address(),
+                told.bytes,
+                now.bytes
+            );
+        }
     }
 
     /// Finds a path, and gives it with its entry and the time of the answer to `then`.
@@ -198,17 +241,26 @@ impl ObjectFs {
         let Entry::Object(stat) = known.entry.clone() else {
             return then(Err(Errno::ISDIR));
         };
-        if stat.version.is_some() && known.as_of.elapsed() < self.fresh {
+        let is_doubted = known.is_doubted() || self.is_misled.load(Ordering::Relaxed);
+        if stat.version.is_some() && known.as_of.elapsed() < self.fresh && !is_doubted {
             return then(self.opened((node, &known), thread, &path, &stat));
         }
         let fs = self.clone();
-        self.recall_then(path, self.believed, move |path, found| {
+        self.recall_then(path, self.age(is_doubted), move |path, found| {
             then(found.and_then(|found| match found {
                 (Some(Entry::Object(now)), as_of) if nodes::is_same(&stat, &now) => {
                     fs.nodes.saw(node, &now, as_of);
+                    if is_doubted {
+                        fs.nodes.believe(node);
+                    }
                     fs.opened((node, &known), thread, &path, &now)
                 }
-                _ => Err(Errno::STALE),
+                (found, _) => {
+                    if let Some(Entry::Object(now)) = found {
+                        fs.contradicts(&path, &stat, &now);
+                    }
+                    Err(Errno::STALE)
+                }
             }));
         });
     }
@@ -226,6 +278,10 @@ impl ObjectFs {
         };
         self.entered(known, &reader, thread);
         let file = OpenFile::new(node, thread, stat.bytes, Some(reader), lane(node));
+        let file = match self.nodes.doubts(node) {
+            Some(doubts) => file.doubted_by(doubts),
+            None => file,
+        };
         Ok(self.files.add(file))
     }
 
@@ -274,7 +330,9 @@ impl ObjectFs {
     /// `ENOTDIR`, `ESTALE`.
     pub fn open_folder(&self, node: Node) -> Result<u64, Errno> {
         match self.entry(node)? {
-            Entry::Folder => Ok(self.folders.add(Folder::new(self.gathers()))),
+            Entry::Folder => Ok(self
+                .folders
+                .add(Folder::new(self.gathers(), self.is_told.clone()))),
             Entry::Object(_) => Err(Errno::NOTDIR),
         }
     }

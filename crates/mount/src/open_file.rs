@@ -9,7 +9,7 @@
 //! keeps it alive: so the release is a better signal than the end of a process (a pidfd). Processor
 //! time, if it is requested, is that of the thread of the last request ([`Reader::belongs_to`]).
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use forerun_io::Reader;
@@ -43,6 +43,8 @@ pub struct OpenFile {
     ends: Option<Arc<Ends>>,
     /// Reads in a row that were refused because that was in doubt.
     refused: AtomicU32,
+    /// Set where a read fails.
+    doubted: Option<Arc<AtomicBool>>,
     /// Times the kernel asked for bytes.
     requests: AtomicU64,
     /// Bytes given to the kernel.
@@ -67,6 +69,7 @@ impl OpenFile {
             lane,
             ends: None,
             refused: AtomicU32::new(0),
+            doubted: None,
             requests: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
             at: AtomicU64::new(0),
@@ -78,6 +81,13 @@ impl OpenFile {
     pub fn ending(self, ends: Arc<Ends>) -> Self {
         let ends = Some(ends);
         Self { ends, ..self }
+    }
+
+    /// The same, of a file that its opener was told of some time before: this is set where a read fails.
+    #[must_use]
+    pub fn doubted_by(self, doubted: Arc<AtomicBool>) -> Self {
+        let doubted = Some(doubted);
+        Self { doubted, ..self }
     }
 
     /// Where the kernel takes it to end.
@@ -147,7 +157,12 @@ impl OpenFile {
             match read {
                 Ok(0) => break,
                 Ok(count) => filled += count,
-                Err(error) => return Err(beneath::errno(&error)),
+                Err(error) => {
+                    if let Some(doubted) = &self.doubted {
+                        doubted.store(true, Ordering::Relaxed);
+                    }
+                    return Err(beneath::errno(&error));
+                }
             }
         }
         self.count(offset, filled);

@@ -9,7 +9,8 @@
 //! ```text
 //! 307 to the same scheme, host and port     followed, at most 5 times
 //! 307 to another                            the request fails
-//! a body that is no range                   fails behind 8 MiB; that of a listing is looked at first
+//! a body that is no range                   fails behind 8 MiB; that of a listing is looked at first, and keys
+//!                                           that have no name are taken out
 //! 429 or 503, Retry-After: 1                1 s is left with the attempt that is under way in the same task
 //! ```
 
@@ -33,6 +34,7 @@ use tokio::net::lookup_host;
 
 use crate::Limits;
 use crate::listed;
+use crate::nameless;
 use crate::web::{WebAddress, bare};
 
 /// The longest body that is no range: a page of 1,000 keys of 1 KiB, in XML, has a quarter of it.
@@ -154,7 +156,7 @@ impl HttpService for Guarded {
         if range.is_some() && answer.status() == 206 {
             return Ok(answer);
         }
-        let (head, body) = answer.into_parts();
+        let (mut head, body) = answer.into_parts();
         let body = Limited::new(body, BODY_MAX).map_err(of_body);
         if !asks_listing || !head.status.is_success() {
             return Ok(HttpResponse::from_parts(head, HttpResponseBody::new(body)));
@@ -162,7 +164,14 @@ impl HttpService for Guarded {
         let body = body.collect().await?.to_bytes();
         listed::check(head.status.as_u16(), &body)
             .map_err(|why| HttpError::new(HttpErrorKind::Decode, Refused(why)))?;
-        Ok(HttpResponse::from_parts(head, body.into()))
+        let body = match nameless::taken_out(&body) {
+            None => body.into(),
+            Some((body, left_out)) => {
+                head.extensions.insert(left_out);
+                body.into()
+            }
+        };
+        Ok(HttpResponse::from_parts(head, body))
     }
 }
 

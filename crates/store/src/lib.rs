@@ -34,6 +34,7 @@ mod google;
 mod kept;
 mod listed;
 mod listing;
+mod nameless;
 mod names;
 mod object;
 mod pages;
@@ -224,12 +225,11 @@ impl Client {
             let key = &address.key;
             async move { part::opened(&with, key, part).await }
         };
-        let (meta, held) = match self.ask(&store, 1, opened) {
-            Ok(opened) => opened,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Err(StoreError::object(&address.url, &store, error));
-            }
-            Err(_) => return self.open(url),
+        let opened = self.ask(&store, 1, opened);
+        // An answer to GET has its reason in it: no other question tells more.
+        let opened = opened.map_err(|error| StoreError::object(&address.url, &store, error))?;
+        let Some((meta, held)) = opened else {
+            return self.open(url);
         };
         match Version::of_opened(&meta) {
             Some(version) => {

@@ -11,9 +11,7 @@
 //! listed or not, as the store has it; [none](Names) is listed twice. A listing that gives no further name
 //! ends with an error, after a hundred pages or two minutes of them.
 //!
-//! A key that has no name here (`a//b`, `a/../b`) is left out. The store's client refuses the whole page it
-//! is on, so pages are halved until the key is alone, and the listing goes on behind it: about twenty
-//! requests for each such key.
+//! A key that has no name here (`a//b`, `a/../b`) is [left out](crate::nameless).
 
 use std::borrow::Cow;
 use std::io;
@@ -22,9 +20,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use forerun_io::source::tree::{Entry, Stat};
+use object_store::ObjectMeta;
 use object_store::list::{PaginatedListOptions, PaginatedListResult};
-use object_store::path::{self, Path};
-use object_store::{Error, ObjectMeta};
+use object_store::path::Path;
 
 use crate::address::Address;
 use crate::names::Names;
@@ -56,17 +54,12 @@ pub struct Listing {
     /// Pages since the last name, and the time when the first was asked for.
     empty: u32,
     since: Instant,
-    /// Most keys of the next page.
-    keys_max: usize,
-    /// The key left out last.
-    left_out: Option<String>,
 }
 
 #[derive(PartialEq)]
 enum Next {
     First,
     Token(String),
-    Behind(String),
     End,
 }
 
@@ -91,8 +84,6 @@ impl Listing {
             next: Next::First,
             empty: 0,
             since: Instant::now(),
-            keys_max: KEYS_MAX,
-            left_out: None,
         })
     }
 
@@ -100,33 +91,24 @@ impl Listing {
         if self.empty == 0 {
             self.since = Instant::now();
         }
-        let (page_token, offset) = match &self.next {
-            Next::First => (None, None),
-            Next::Token(token) => (Some(token.clone()), None),
-            Next::Behind(key) => (None, Some(key.clone())),
+        let page_token = match &self.next {
+            Next::First => None,
+            Next::Token(token) => Some(token.clone()),
             Next::End => return Ok(()),
         };
         let options = PaginatedListOptions {
             delimiter: Some(Cow::Borrowed("/")),
             page_token,
-            offset,
-            max_keys: Some(self.keys_max),
+            max_keys: Some(KEYS_MAX),
             ..PaginatedListOptions::default()
         };
         let prefix = &self.prefix;
         let ask = |with: Arc<Connected>| {
             let options = options.clone();
-            async move {
-                let page = with.list(prefix, options).await;
-                page.map(Ok).or_else(|error| nameless(error).map(Err))
-            }
+            async move { with.list(prefix, options).await }
         };
-        match self.client.ask(&self.store, 1, ask)? {
-            Ok(page) => self.take(page)?,
-            Err(_) if self.keys_max > 1 => self.keys_max /= 2,
-            Err(key) => self.leave_out(key)?,
-        }
-        Ok(())
+        let page = self.client.ask(&self.store, 1, ask)?;
+        self.take(page)
     }
 
     fn take(&mut self, page: PaginatedListResult) -> io::Result<()> {
@@ -170,24 +152,6 @@ impl Listing {
         let ask = |with: Arc<Connected>| async move { with.folders(empty).await };
         self.client.ask(&self.store, HEADS, ask)
     }
-
-    /// Goes on behind a key that has no name here.
-    fn leave_out(&mut self, key: String) -> io::Result<()> {
-        let url = &self.address.url;
-        if self.left_out.as_ref() == Some(&key) {
-            let why = format!("the store lists no further than the key {key:?}, which has no name");
-            return Err(io::Error::new(io::ErrorKind::InvalidData, why));
-        }
-        tracing::warn!("{url}: the key {key:?} has no name here and is left out");
-        let mut behind = key.clone();
-        if key.ends_with('/') {
-            behind.push(LAST);
-        }
-        self.next = Next::Behind(behind);
-        self.left_out = Some(key);
-        self.keys_max = KEYS_MAX;
-        Ok(())
-    }
 }
 
 /// An object as a store tells of it.
@@ -196,16 +160,6 @@ pub(crate) fn stat(meta: &ObjectMeta) -> Stat {
         bytes: meta.size,
         modified: meta.last_modified.into(),
         version: Version::of_listed(meta).map(|version| version.text()),
-    }
-}
-
-/// The first key of a page that has no name.
-fn nameless(error: Error) -> Result<String, Error> {
-    match error {
-        Error::InvalidPath {
-            source: path::Error::EmptySegment { path } | path::Error::BadSegment { path, .. },
-        } => Ok(path),
-        other => Err(other),
     }
 }
 

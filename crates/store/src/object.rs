@@ -12,6 +12,7 @@ use std::time::{Instant, SystemTime};
 
 use forerun_core::Profile;
 use forerun_io::arena::Target;
+use forerun_io::error::number;
 use forerun_io::source::remote::{self, Limits, SERVERS};
 use forerun_io::source::{Key, Pending, Source};
 use futures_util::StreamExt;
@@ -39,8 +40,6 @@ pub struct Object {
     modified: Option<SystemTime>,
     asked: Version,
     held: Held,
-    /// Whether a line was written that it was replaced.
-    is_told: AtomicBool,
     /// Whether the last range to end was given up: the next ones have less time.
     is_given_up: AtomicBool,
 }
@@ -124,12 +123,12 @@ impl Object {
             key: address.key.clone(),
             web: address.web.clone(),
             url: address.url.as_str().into(),
-            version: version.text(),
+            // A listing and the object itself may say two sizes of one version: those are two files.
+            version: format!("{} {bytes}", version.text()).into(),
             bytes,
             modified: None,
             asked: version,
             held: Held::default(),
-            is_told: AtomicBool::new(false),
             is_given_up: AtomicBool::new(false),
         }
     }
@@ -265,9 +264,7 @@ impl Object {
         let is_given_up = read.is_err() && begun.elapsed() >= limits.deadline / 2;
         self.is_given_up.store(is_given_up, Ordering::Relaxed);
         read.inspect_err(|error| {
-            // Of a replaced object each read fails: one line is enough.
-            let is_gone = error.raw_os_error() == Some(libc::ESTALE);
-            if !is_gone || !self.is_told.swap(true, Ordering::Relaxed) {
+            if self.store.tells(number(error).unwrap_or_default()) {
                 tracing::warn!("{}: bytes from {offset}: {error}", self.url);
             }
         })

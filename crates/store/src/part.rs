@@ -9,13 +9,17 @@
 //! read 0..1000                   held: no request
 //! ```
 
+use std::io;
 use std::sync::{Mutex, PoisonError};
 
 use forerun_io::arena::Target;
 use futures_util::StreamExt;
 use object_store::path::Path;
-use object_store::{GetOptions, GetRange, ObjectMeta};
+use object_store::{Error, GetOptions, GetRange, ObjectMeta};
 
+use crate::attempts::may_pass;
+use crate::connector::Refused;
+use crate::failure::{self, causes};
 use crate::store::Connected;
 
 /// Bytes that are asked for at an opening.
@@ -74,12 +78,13 @@ impl Held {
     }
 }
 
-/// Asks for a part; it is held as far as it is there.
+/// Asks for a part; it is held as far as it is there. None if the object has no such range, or its store no such
+/// ranges.
 pub(crate) async fn opened(
     with: &Connected,
     key: &Path,
     part: Part,
-) -> object_store::Result<(ObjectMeta, Held)> {
+) -> object_store::Result<Option<(ObjectMeta, Held)>> {
     let (range, bytes_max) = match part {
         Part::First(bytes) => (GetRange::Bounded(0..bytes), bytes),
         Part::Last(bytes) => (GetRange::Suffix(bytes), bytes),
@@ -88,7 +93,11 @@ pub(crate) async fn opened(
         range: Some(range),
         ..GetOptions::default()
     };
-    let answer = with.objects.get_opts(key, options).await?;
+    let answer = match with.objects.get_opts(key, options).await {
+        Ok(answer) => answer,
+        Err(error) if is_of_range(&error) => return Ok(None),
+        Err(error) => return Err(error),
+    };
     let (meta, range) = (answer.meta.clone(), answer.range.clone());
     let expected = match part {
         Part::First(bytes) => 0..bytes.min(meta.size),
@@ -104,5 +113,12 @@ pub(crate) async fn opened(
         bytes.extend_from_slice(&piece?);
     }
     bytes.truncate(usize::try_from(expected.end - expected.start).unwrap_or(usize::MAX));
-    Ok((meta, Held::new(range.start, bytes)))
+    Ok(Some((meta, Held::new(range.start, bytes))))
+}
+
+/// Whether an answer is about the range alone: no refusal of the object, and none that passes.
+fn is_of_range(error: &Error) -> bool {
+    let is_refused = causes(error).any(|cause| cause.is::<Refused>());
+    let has_reason = failure::of(error).kind() != io::ErrorKind::Other;
+    !is_refused && !has_reason && !may_pass(error)
 }

@@ -11,6 +11,7 @@
 //! GET, keys B   403   unchanged             EACCES, and a line of the log with the source of the keys
 //! ```
 
+use std::collections::HashMap;
 use std::fmt;
 use std::path::PathBuf;
 use std::pin::pin;
@@ -29,6 +30,7 @@ use tokio::time::timeout;
 
 use crate::address::{Address, Variables};
 use crate::credentials::{self, Contents};
+use crate::nameless::{Flaw, LeftOut};
 use crate::{Limits, StoreError};
 
 /// The time between two looks at files.
@@ -49,6 +51,9 @@ const STALL: Duration = Duration::from_secs(1);
 /// See [`STALL`].
 const STALLED: usize = 192;
 
+/// The time between two lines about failures of one kind.
+const TOLD: Duration = Duration::from_secs(60);
+
 /// Connections with the credentials of one moment.
 pub(crate) struct Connected {
     pub(crate) objects: Arc<dyn ObjectStore>,
@@ -59,6 +64,9 @@ pub(crate) struct Connected {
     contents: Contents,
     /// Whether a line was written about a refusal.
     is_told: AtomicBool,
+    /// The address before the key, and whether a line was written about keys of each flaw.
+    base: String,
+    are_told: [AtomicBool; Flaw::COUNT],
 }
 
 /// An object, as a store tells of it alone.
@@ -98,14 +106,20 @@ impl Connected {
         Ok(folders)
     }
 
-    /// A page of a listing.
+    /// A page of a listing, without keys that have no name.
     pub(crate) async fn list(
         &self,
         prefix: &str,
         options: PaginatedListOptions,
     ) -> object_store::Result<PaginatedListResult> {
         match &self.pages {
-            Some(pages) => pages.list_paginated(Some(prefix), options).await,
+            Some(pages) => {
+                let page = pages.list_paginated(Some(prefix), options).await?;
+                if let Some(left_out) = page.result.extensions.get() {
+                    self.tell(left_out);
+                }
+                Ok(page)
+            }
             None => Ok(PaginatedListResult {
                 result: ListResult {
                     common_prefixes: Vec::new(),
@@ -114,6 +128,18 @@ impl Connected {
                 },
                 page_token: None,
             }),
+        }
+    }
+
+    /// One line for each flaw: a bucket may have millions of such keys.
+    fn tell(&self, left_out: &LeftOut) {
+        for (flaw, key) in &left_out.0 {
+            if !self.are_told[*flaw as usize].swap(true, Ordering::Relaxed) {
+                let (base, why) = (&self.base, flaw.words());
+                tracing::warn!(
+                    "{base}: the key {key:?} {why}, so no file can have its name: such keys are left out"
+                );
+            }
         }
     }
 }
@@ -134,6 +160,8 @@ pub(crate) struct Store {
     stalled: Semaphore,
     /// Whether any request was answered.
     is_reached: AtomicBool,
+    /// When a line was written about a failed range, by the number of the error.
+    failed: Mutex<HashMap<i32, Instant>>,
     /// As a device: the same for its objects, above those of devices.
     pub(crate) number: u64,
 }
@@ -169,6 +197,7 @@ impl Store {
             questions: Semaphore::new(QUESTIONS),
             stalled: Semaphore::new(STALLED),
             is_reached: AtomicBool::new(false),
+            failed: Mutex::default(),
             number: remote::number(&address.base),
         })
     }
@@ -185,6 +214,18 @@ impl Store {
     /// Whether any request was answered.
     pub(crate) fn is_reached(&self) -> bool {
         self.is_reached.load(Ordering::Relaxed)
+    }
+
+    /// Whether a line is to be written about a range that failed so: of thousands one is enough.
+    pub(crate) fn tells(&self, number: i32) -> bool {
+        let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_due = failed
+            .get(&number)
+            .is_none_or(|last| last.elapsed() >= TOLD);
+        if is_due {
+            failed.insert(number, Instant::now());
+        }
+        is_due
     }
 
     /// Whether it has listings.
@@ -273,5 +314,7 @@ fn connect(
         signed_with,
         contents,
         is_told: AtomicBool::new(false),
+        base: remote::without_passwords(&address.base).to_string(),
+        are_told: Default::default(),
     })
 }

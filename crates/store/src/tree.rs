@@ -24,6 +24,7 @@ use object_store::list::PaginatedListOptions;
 
 use crate::address::Address;
 use crate::listing::{Listing, stat};
+use crate::nameless::LeftOut;
 use crate::object::{Object, Version};
 use crate::siblings::Siblings;
 use crate::store::{Connected, Head, Store};
@@ -84,12 +85,9 @@ async fn begins(with: Arc<Connected>, prefix: String) -> Result<bool, Error> {
         max_keys: Some(1),
         ..PaginatedListOptions::default()
     };
-    match with.list(&prefix, options).await {
-        Ok(page) => Ok(!page.result.objects.is_empty()),
-        // It has no name, but it is there.
-        Err(Error::InvalidPath { .. }) => Ok(true),
-        Err(error) => Err(error),
-    }
+    let page = with.list(&prefix, options).await?.result;
+    // A key without a name is there as well.
+    Ok(!page.objects.is_empty() || page.extensions.get::<LeftOut>().is_some())
 }
 
 /// The entry of a key: of both questions the one that says most.

@@ -157,6 +157,32 @@ fn a_part_comes_with_the_opening_and_is_of_the_version_that_is_read() {
     assert!(error.unwrap_err().to_string().contains("s3://b/none"));
 }
 
+/// An answer to HEAD has no text, so a refused one is asked for once more; that of a part has it.
+#[test]
+fn a_refused_opening_asks_no_more_than_the_reason_takes() {
+    let server = Server::start();
+    server.put("/b/a", "1", content(1));
+    let denied = "<Error><Code>AccessDenied</Code></Error>";
+    for (fault, least) in [
+        (Fault::Text(403, denied), 1),
+        (Fault::Status(403, None), 1),
+        (Fault::Status(404, None), 1),
+        (Fault::Redirect("http://127.0.0.1:1/b/a"), 1),
+    ] {
+        let client = client(&server);
+        server.fail_always(Some(fault));
+        let before = server.counts().0;
+        let error = client.open_part("s3://b/a", Part::First(10)).unwrap_err();
+        let asked = server.counts().0 - before;
+        assert_eq!(asked, least, "{fault:?}: {error}");
+        let before = server.counts().0;
+        let error = client.open("s3://b/a").unwrap_err();
+        let asked = server.counts().0 - before;
+        assert!(asked <= least + 1, "{fault:?}: {asked} requests, {error}");
+        server.fail_always(None);
+    }
+}
+
 /// Another place could be another object.
 #[test]
 fn a_redirect_is_not_followed() {

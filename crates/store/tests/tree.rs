@@ -261,9 +261,9 @@ fn a_folder_hides_the_object_of_its_name_and_its_own_marker() {
 }
 
 #[test]
-fn keys_without_a_name_are_left_out_and_all_others_listed() {
+fn keys_without_a_name_are_left_out_and_all_others_listed_without_a_further_request() {
     let mut keys: Vec<String> = (0..2500).map(|i| format!("d/k{i:04}")).collect();
-    let listed: Vec<String> = keys.iter().map(|key| key[2..].to_owned()).collect();
+    let mut expected: Vec<String> = keys.iter().map(|key| key[2..].to_owned()).collect();
     // Behind, between and before the others; as objects, and as beginnings of many.
     let nameless = [
         "d/./a",
@@ -273,19 +273,60 @@ fn keys_without_a_name_are_left_out_and_all_others_listed() {
         "d/k1234/../x",
         "d/l/",
         "d/~/./z",
+        "d/\0",
+        "d/\u{1}",
+        "d/n\n",
+        "d/..",
+        "/d",
     ];
     keys.extend(nameless.map(str::to_owned));
-    keys.extend((0..30).map(|i| format!("d//more{i}")));
+    keys.extend((0..1500).map(|i| format!("d/more\u{7}{i}")));
+    let long = "n".repeat(300);
+    let names_too = [" blank ", "*", &long, "..x", "%2e%2e", "a&b<c>\"'", "ü"];
+    keys.extend(names_too.map(|name| format!("d/{name}")));
     let server = server(&keys.iter().map(String::as_str).collect::<Vec<_>>());
-    let tree = client(&server).tree("s3://b/d").unwrap();
-    let mut expected = listed;
     expected.retain(|name| name != "k1234");
     expected.extend(["k1234/", "l/", "~/"].map(str::to_owned));
+    expected.extend(names_too.map(str::to_owned));
     expected.sort();
-    assert_eq!(names(&tree, "").unwrap(), expected);
-    let (requests, _) = server.counts();
-    assert!(requests < 100, "{requests} requests");
-    assert_eq!(names(&tree, "k1234").unwrap(), [""; 0]);
+    for (address, variables) in stores(&server) {
+        let client = Client::with_variables(Limits::default(), variables).unwrap();
+        let tree = client.tree(&format!("{address}/d")).unwrap();
+        let (before, _) = server.counts();
+        assert_eq!(names(&tree, "").unwrap(), expected, "{address}");
+        assert_eq!(
+            server.counts().0 - before,
+            5,
+            "{address}: pages of 1,000 keys"
+        );
+        assert_eq!(names(&tree, "k1234").unwrap(), [""; 0]);
+        // Folders with nothing to be shown are there all the same.
+        for folder in ["k1234", "~"] {
+            assert_eq!(
+                tree.find(folder).unwrap(),
+                Some(Entry::Folder),
+                "{address}: {folder}"
+            );
+        }
+        for (name, entry) in tree.list("").unwrap().map(Result::unwrap) {
+            if names_too.contains(&&*name) {
+                assert_eq!(
+                    tree.find(&name).unwrap(),
+                    Some(entry.clone()),
+                    "{address}: {name}"
+                );
+                let source = tree.open(&name, &object(Some(entry))).unwrap();
+                assert_eq!(
+                    fetch(&*source, 0, 400).unwrap(),
+                    format!("d/{name}").as_bytes()
+                );
+            }
+        }
+        for none in ["..", ".", "", "a//b", "n\n", "\0", "/d", "more\u{7}1"] {
+            let found = tree.find(&format!("x/{none}")).unwrap();
+            assert_eq!(found, None, "{address}: {none:?}");
+        }
+    }
 }
 
 /// A listing and an answer with one ETag in two forms are of one version.

@@ -21,7 +21,7 @@ use crate::args::{Bench, Clock, Hinted, Storage};
 use crate::composition;
 use crate::failure::Failure;
 use crate::files;
-use crate::sources::{Sources, address};
+use crate::sources::{Sources, address, check_storage};
 
 /// Steps counted for the progress bar at most: a tenth of a second's worth.
 const STEPS_COUNTED: u64 = 10_000_000;
@@ -126,6 +126,7 @@ impl Plan {
         check_hinted(args)?;
         composition::check_no_walks(&args.composition.methods)?;
         files::check_not_read(args.storage.journal.as_deref(), &args.paths)?;
+        check_storage(&args.storage, &args.paths)?;
         let entrants = args.preset.iter().map(|contender| entrant(contender, args));
         let wanted = &args.workload;
         let hints = wanted.hints.then_some(Hints {

@@ -8,10 +8,11 @@ use forerun_core::settings::SettingsError;
 use crate::args::{Composition, Mount};
 use crate::composition::{name_the_flag, settings};
 use crate::failure::Failure;
+use crate::mount::fs::passthrough::Mode;
 use crate::mount::running::{Running, Wanted};
 use crate::mount::sockets::Sockets;
 use crate::mount::{background, point};
-use crate::sources::{Sources, address};
+use crate::sources::{Sources, address, check_storage};
 use crate::stack;
 
 /// Runs the command.
@@ -53,6 +54,13 @@ pub fn run(args: &Mount, sockets: &Sockets) -> Result<(), Failure> {
 }
 
 fn start(args: &Mount, sockets: &Sockets) -> Result<Running, Failure> {
+    check_storage(&args.storage, std::slice::from_ref(&args.source))?;
+    if let (Some(url), Mode::Always) = (address(&args.source), args.passthrough) {
+        let why = "the kernel reads files of this machine by itself, and no objects of a store";
+        return Err(Failure::Usage(format!(
+            "--passthrough always: {url}: {why}"
+        )));
+    }
     let checked = match address(&args.source) {
         Some(url) => {
             let sources = Sources::within(args.composition.memory);

@@ -20,13 +20,14 @@ use crate::measure::{self, Direct, Remote, Subject};
 use crate::profile_file;
 use crate::progress;
 use crate::quantity::{rough_duration, rough_size, size};
-use crate::sources::{Sources, address};
+use crate::sources::{Sources, address, check_anonymous};
 
 /// Runs the command.
 ///
 /// # Errors
 /// A path that cannot be measured, a read that failed, output that cannot be written.
 pub fn run(args: &args::Profile, out: &mut dyn Write) -> Result<(), Failure> {
+    check_anonymous(args.anonymous, std::slice::from_ref(&args.path))?;
     if args.path.is_dir() {
         let why =
             "is a directory: name a large file in it, which need not be used for anything else";

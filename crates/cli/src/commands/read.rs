@@ -1,7 +1,7 @@
 //! `forerun read`: files and objects to standard output through the engine, like `cat` with reading ahead.
 //!
-//! All files are checked before the first byte is printed; one that fails later stops the command
-//! there, with the bytes before it written. A range past the end of a file is empty. Writing to a
+//! All files are checked before the first byte is printed, and an address that ends in `/` stands for the objects
+//! directly below it; one that fails later stops the command there, with the bytes before it written. A range past the end of a file is empty. Writing to a
 //! pipe whose reader is gone ends the command quietly. A file with other bytes than its size says, as in
 //! `/proc` and `/sys`, is read through, past the engine. `--stats` prints the ledger and the time,
 //! whether or not the reading succeeded.
@@ -19,7 +19,7 @@ use crate::args;
 use crate::composition::{check_no_walks, settings};
 use crate::failure::Failure;
 use crate::files;
-use crate::sources::{Sources, address};
+use crate::sources::{Sources, address, check_storage};
 use crate::stack::Stack;
 use crate::stats;
 
@@ -32,15 +32,17 @@ pub fn run(args: &args::Read, out: &mut dyn Write) -> Result<(), Failure> {
         let why = "standard input has no blocks that could be read ahead: name a file";
         return Err(Failure::unusable(Path::new("-"), why));
     }
+    check_storage(&args.storage, &args.files)?;
     let paths = || args.files.iter().filter(|file| address(file).is_none());
     paths().try_for_each(|file| files::check(file))?;
     files::check_not_read(args.storage.journal.as_deref(), &args.files)?;
     check_no_walks(&args.composition.methods)?;
     let stack = Stack::build(settings(args.preset, &args.composition)?, &args.storage)?;
     let sources = Sources::default().anonymous(args.storage.anonymous);
+    let files = sources.listed(&args.files)?;
     let begun = Instant::now();
     let mut bytes = 0;
-    let copied = args.files.iter().try_for_each(|file| {
+    let copied = files.iter().try_for_each(|file| {
         let mut take = |piece: &[u8]| {
             bytes += piece.len() as u64;
             out.write_all(piece).map_err(|e| Failure::output(&e))

@@ -15,7 +15,7 @@ use crate::composition::name_the_flag;
 use crate::failure::Failure;
 use crate::progress;
 use crate::quantity::{rough_size, size};
-use crate::sources::address;
+use crate::sources::{address, check_anonymous};
 use crate::trial::files::{Chosen, Part};
 use crate::trial::side::{Engine, Kernel, Mount, Side};
 use crate::trial::verdict::{self, Row};
@@ -45,6 +45,7 @@ type Print<'a> = &'a mut dyn FnMut(String) -> Result<(), Failure>;
 /// # Errors
 /// Files that cannot be read, or cannot be read cold.
 pub fn run(args: &Try, out: &mut dyn Write) -> Result<(), Failure> {
+    check_anonymous(args.anonymous, std::slice::from_ref(&args.path))?;
     let mut print = |text: String| {
         out.write_all(text.as_bytes())
             .map_err(|e| Failure::output(&e))

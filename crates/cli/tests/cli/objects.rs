@@ -114,6 +114,74 @@ fn a_profile_of_a_store_is_measured_written_and_taken() {
     assert_eq!(forerun(&server, &words).0, 0);
 }
 
+/// An address that ends in `/` stands for the objects directly below it, without those that have no name.
+#[test]
+fn a_folder_of_objects_is_read_whatever_other_keys_it_has() {
+    let server = Server::start();
+    for (key, content) in [
+        ("a", "1"),
+        ("b", "2"),
+        ("k", "hidden"),
+        ("k/x", "deeper"),
+        ("z ", "3"),
+    ] {
+        server.put(&format!("/b/d/{key}"), "1", content.into());
+    }
+    for number in 0..40 {
+        for key in ["/x", "../x", "c\u{1}"] {
+            server.put(&format!("/b/d/{key}{number}"), "1", vec![b'x']);
+        }
+    }
+    server.put(&format!("/b/d/l{}", "n".repeat(300)), "1", b"long".to_vec());
+    let (code, read, said) = forerun(&server, "read s3://b/d/");
+    assert_eq!((code, read.as_str()), (0, "12long3"), "{said}");
+    assert_eq!(said.matches("left out").count(), 3, "{said}");
+    let (code, read, said) = forerun(&server, "read s3://b/none/");
+    assert_eq!((code, read.as_str()), (2, ""), "{said}");
+    assert!(
+        said.contains("s3://b/none/: there is no object directly below it"),
+        "{said}"
+    );
+}
+
+/// A flag that says nothing about the paths is refused before anything is opened.
+#[test]
+fn a_flag_that_does_nothing_for_the_paths_is_bad_input() {
+    let (server, folder) = (Server::start(), Folder::new());
+    let (file, point) = (folder.file("file", &[1; 5000]), folder.path("point"));
+    fs::create_dir(&point).unwrap();
+    let (point, dir) = (point.display(), folder.name(""));
+    let web = server.url("/b/a");
+    for (words, why) in [
+        (format!("try --anonymous {dir}"), "--anonymous"),
+        (format!("read --anonymous {file}"), "--anonymous"),
+        (format!("read --anonymous {web}"), "--anonymous"),
+        (format!("profile --anonymous {file}"), "--anonymous"),
+        (
+            format!("bench --anonymous {file} --preset none"),
+            "--anonymous",
+        ),
+        ("bench --anonymous --preset none".to_owned(), "--anonymous"),
+        (format!("mount --anonymous {dir} {point}"), "--anonymous"),
+        (format!("mount -o anonymous {dir} {point}"), "--anonymous"),
+        (
+            "read --stripe strip=64KiB,disks=4 s3://b/a".to_owned(),
+            "--stripe",
+        ),
+        ("read --backend pread s3://b/a".to_owned(), "--backend"),
+        (format!("mount --backend pread s3://b {point}"), "--backend"),
+        (
+            format!("mount --passthrough always s3://b {point}"),
+            "--passthrough always",
+        ),
+    ] {
+        let (code, read, said) = forerun(&server, &words);
+        assert_eq!((code, read.as_str()), (2, ""), "{words}: {said}");
+        assert!(said.contains(&format!("{why}: ")), "{words}: {said}");
+    }
+    assert_eq!(server.counts().0, 0);
+}
+
 /// A trial of objects, by a program that finds the other programs of this folder alone.
 fn trial(server: &Server, path: &Folder, words: &str) -> (Option<i32>, String) {
     let output = Command::new(cargo_bin!("forerun"))

@@ -4,6 +4,8 @@
 mod announced;
 mod attributes;
 mod bad_input;
+#[cfg(feature = "object-store")]
+mod bad_keys;
 mod change;
 mod death;
 #[cfg(feature = "object-store")]

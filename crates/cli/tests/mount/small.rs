@@ -2,6 +2,7 @@
 //! and of a tree that does not change read without the daemon.
 
 use std::fs::{self, File, Permissions};
+use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
@@ -100,6 +101,85 @@ fn files_read_in_the_order_of_their_listing_are_opened_ahead_and_right() {
     assert!(used > u64::from(FILES / 2), "{used} were used");
     let ahead = walk.count("files_ahead");
     assert!(ahead <= u64::from(FILES), "{ahead} were opened ahead");
+}
+
+/// Where a file begins on its disk; none if its file system does not say.
+fn begins(path: &Path) -> Option<u64> {
+    let file = File::open(path).unwrap();
+    forerun_io::position::of(file.as_fd()).map(|place| place.0)
+}
+
+/// The entries of each batch of files ahead in a journal: as the engine asked for them, and as they were opened.
+fn batches(journal: &str) -> Vec<[Vec<usize>; 2]> {
+    let mut batches: Vec<[Vec<usize>; 2]> = Vec::new();
+    let mut is_asked = false;
+    for line in journal.lines() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let entry = |at: usize| words[at + 3].parse::<usize>().unwrap();
+        if let Some(at) = words.iter().position(|word| *word == "open-ahead") {
+            if !std::mem::replace(&mut is_asked, true) {
+                batches.push(Default::default());
+            }
+            batches.last_mut().unwrap()[0].push(entry(at));
+            continue;
+        }
+        is_asked = false;
+        if let Some(at) = words.iter().position(|word| *word == "ahead")
+            && words.get(at + 2) == Some(&"entry")
+        {
+            let entry = entry(at);
+            let batch = batches.iter_mut().rev();
+            let [_, opened] = batch
+                .into_iter()
+                .find(|[asked, _]| asked.contains(&entry))
+                .unwrap();
+            opened.push(entry);
+        }
+    }
+    batches
+}
+
+#[test]
+fn files_ahead_are_fetched_in_the_order_in_which_they_lie_on_the_disk() {
+    let folder = folder();
+    let inner = folder.path().join("source/folder");
+    fs::create_dir(&inner).unwrap();
+    let path = |number: u32| inner.join(number.to_string());
+    (0..FILES).for_each(|number| fs::write(path(number), "").unwrap());
+    // Written in another order than made, so numbers of inodes are not in the order of the disk.
+    for number in (0..FILES).map(|number| number * 77 % FILES) {
+        fs::write(path(number), content(number, 1)).unwrap();
+        File::open(path(number)).unwrap().sync_all().unwrap();
+    }
+    let places: Vec<Option<u64>> = (0..FILES).map(|number| begins(&path(number))).collect();
+    if places.iter().any(Option::is_none) {
+        return super::skipped("needs a file system that gives places (FIEMAP)");
+    }
+    let journal = folder.path().join("journal");
+    let Some(mounted) = Mounted::of(folder, &["--journal", journal.to_str().unwrap()]) else {
+        return;
+    };
+    let listed = fs::read_dir(mounted.point("folder")).unwrap();
+    let listed: Vec<PathBuf> = listed.map(|entry| entry.unwrap().path()).collect();
+    listed.iter().for_each(|path| drop(fs::read(path).unwrap()));
+    let place = |entry: &usize| {
+        let name = listed[*entry].file_name().unwrap().to_str().unwrap();
+        places[name.parse::<usize>().unwrap()].unwrap()
+    };
+    mounted.signal(rustix::process::Signal::TERM);
+    let mut mounted = mounted;
+    mounted.ended();
+    let batches = batches(&fs::read_to_string(&journal).unwrap());
+    let (mut files, mut other) = (0, 0);
+    for [asked, opened] in batches {
+        assert!(opened.is_sorted_by_key(place), "{asked:?}: {opened:?}");
+        files += opened.len();
+        other += usize::from(!asked.is_sorted_by_key(place));
+    }
+    assert!(
+        files > FILES as usize / 2 && other > 2,
+        "{files} files, {other} batches"
+    );
 }
 
 #[test]

@@ -84,6 +84,27 @@ fn objects_in_the_order_of_their_listing_are_fetched_ahead_with_one_request_each
 }
 
 #[test]
+fn eight_threads_at_places_of_their_own_in_one_folder_have_objects_ahead() {
+    const THREADS: u64 = 8;
+    let server = filled();
+    let Some(mounted) = mount(&server, "s3://b", &BELIEVED) else {
+        return;
+    };
+    listed(&mounted);
+    std::thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let own = thread * OBJECTS / THREADS..(thread + 1) * OBJECTS / THREADS;
+            scope.spawn(|| own.for_each(|number| reads_right(&mounted, number, 1)));
+        }
+    });
+    let report = stats(&mounted);
+    let count = |name| count(&report, name);
+    let (used, wasted) = (count("files_ahead_used"), count("files_ahead_wasted"));
+    assert!(used >= OBJECTS / 2, "{used} used, {wasted} wasted");
+    assert_eq!(count("files_ahead_unread"), 0);
+}
+
+#[test]
 fn an_object_that_was_replaced_after_it_was_opened_ahead_is_read_in_its_new_version() {
     let server = filled();
     let Some(mounted) = mount(&server, "s3://b", &EACH_OPEN) else {

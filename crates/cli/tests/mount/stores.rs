@@ -80,7 +80,8 @@ fn objects_are_files_in_folders() {
         }
     }
     put(&server, "other", 1, vec![1]);
-    let Some(mounted) = mount(&server, "s3://b/data", &[]) else {
+    // Files ahead of a second walk are fetched until it is seen that nothing of them is read.
+    let Some(mounted) = mount(&server, "s3://b/data", &["--next-file", "none"]) else {
         return;
     };
     assert!(files(&mounted.point("")) == expected);

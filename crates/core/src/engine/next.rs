@@ -26,6 +26,7 @@ use crate::detect::Window;
 use crate::files_ahead::habit::{Parts, Run};
 use crate::files_ahead::{Answered, Budget};
 use crate::next_file::{Entry, Place};
+use crate::queues::Device;
 use crate::table::flag;
 use crate::units::{Block, Extent, FolderId, ReaderId};
 
@@ -49,7 +50,7 @@ impl Engine {
 
     pub(super) fn enter(&mut self, place: Place, reader: ReaderId, opener: u64) -> Option<()> {
         self.readers.reader(reader)?;
-        let budget = self.budget_ahead();
+        let budget = self.budget_ahead(reader);
         let file = (reader, self.blocks_of_reader(reader));
         let out = &mut self.work.out;
         self.next_file.enter(place, file, opener, &budget, out)?;
@@ -69,7 +70,7 @@ impl Engine {
 
     /// A reader read something, or closed.
     pub(super) fn begun(&mut self, reader: ReaderId) {
-        let budget = self.budget_ahead();
+        let budget = self.budget_ahead(reader);
         self.next_file.begun(reader, &budget, &mut self.work.out);
         self.charge_next_file();
     }
@@ -137,10 +138,19 @@ impl Engine {
         self.readers.file_of(reader).map_or(0, |file| file.blocks)
     }
 
-    fn budget_ahead(&self) -> Budget {
+    /// What files ahead may take while this reader is at work.
+    fn budget_ahead(&self, reader: ReaderId) -> Budget {
+        let block_bytes = u64::from(self.settings.block_bytes);
+        let device = self.device_of(reader, Block(0)).map(|(_, device)| device);
+        let is_disk = |device: &&Device| {
+            let profile = device.profile();
+            !profile.is_served() && !profile.is_parallel()
+        };
+        let depth = device.filter(is_disk).map_or(0, |device| device.depth().0);
         Budget {
             blocks: self.shares().ahead_max(),
-            block_bytes: self.settings.block_bytes.into(),
+            block_bytes,
+            depth: depth / block_bytes,
         }
     }
 

@@ -59,10 +59,11 @@ impl FilesAhead {
                 }
             }
             (State::CalledOff, reader) => {
+                let blocks = asked.blocks;
                 self.asked.remove(&place);
                 if let Some((reader, _)) = reader {
                     self.counts.ahead += 1;
-                    self.counts.wasted += 1;
+                    self.counts.waste(blocks);
                     out.push_back(Output::CloseAhead { reader });
                 }
             }
@@ -74,15 +75,17 @@ impl FilesAhead {
     pub(crate) fn close(&mut self, reader: ReaderId) -> Option<Parts> {
         self.habits.closed(reader);
         if let Some(place) = self.readers.get(&reader).copied() {
-            let parts = self.asked.get(&place).map(|asked| asked.parts);
+            let asked = self.asked.get(&place).copied()?;
             self.take(place);
-            self.counts.wasted += 1;
-            return parts;
+            self.counts.waste(asked.blocks);
+            return Some(asked.parts);
         }
         let CameFor { parts, is_used } = self.came_for.remove(&reader)?;
         self.unread -= u64::from(!is_used);
-        self.counts.open -= u64::from(!is_used);
-        self.counts.wasted += u64::from(!is_used);
+        if !is_used {
+            self.counts.open -= 1;
+            self.counts.waste(parts.iter().map(|part| part.count).sum());
+        }
         Some(parts)
     }
 
@@ -112,7 +115,7 @@ impl FilesAhead {
             State::CalledOff => {}
             State::Ahead(reader) => {
                 self.take(place);
-                self.counts.wasted += 1;
+                self.counts.waste(asked.blocks);
                 out.push_back(Output::CloseAhead { reader });
             }
             State::Pending => {

@@ -1,5 +1,5 @@
 //! A small driver, which answers each `OpenAhead` at once, or as late as a test wants. Files are of one to
-//! four pages, or as long as a test wants, on a disk that takes one request at a time.
+//! four pages, or as long as a test wants, on a disk that takes one request at a time unless the test says more.
 
 use std::collections::BTreeMap;
 
@@ -48,10 +48,20 @@ impl Driver {
 
     /// The same, of files of so many blocks.
     pub(crate) fn of(method: &str, lengths: Vec<u64>, memory: u64) -> Self {
+        Self::made(1, "online", method, lengths, memory)
+    }
+
+    /// The same, on a device that works on so many requests at once, of costs that are known: time stands still.
+    pub(crate) fn on(servers: u32, method: &str, lengths: Vec<u64>, memory: u64) -> Self {
+        Self::made(servers, "given", method, lengths, memory)
+    }
+
+    fn made(servers: u32, measure: &str, method: &str, lengths: Vec<u64>, memory: u64) -> Self {
         let mut settings = preset::find("mount")
             .unwrap()
             .settings(Bytes(memory))
             .unwrap();
+        settings.measure = Choice::parse("measure", METHODS.measure, measure).unwrap();
         settings.next_file = Choice::parse("next_file", METHODS.next_file, method).unwrap();
         let mut driver = Self {
             engine: Engine::new(settings).unwrap(),
@@ -66,7 +76,7 @@ impl Driver {
         };
         driver.input(Input::Device {
             device: DeviceId(0),
-            profile: Profile::default().with_servers(1).unwrap(),
+            profile: Profile::default().with_servers(servers).unwrap(),
         });
         for (file, blocks) in (0..).zip(driver.lengths.clone()) {
             driver.input(Input::File {

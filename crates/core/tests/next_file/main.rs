@@ -2,6 +2,7 @@
 
 mod driver;
 mod habits;
+mod walkers;
 
 use std::collections::BTreeSet;
 
@@ -13,7 +14,8 @@ use driver::{Driver, inode, rank};
 
 #[test]
 fn batches_double_as_half_is_used_and_lie_in_inode_order() {
-    let mut driver = Driver::new("directory", 101, 64 << 20);
+    let lengths = (0..101).map(|file| file % 4 + 1).collect();
+    let mut driver = Driver::on(8, "directory", lengths, 64 << 20);
     driver.list(0, 101);
     driver.walk(0..101);
     let lengths: Vec<usize> = driver.batches.iter().map(Vec::len).collect();
@@ -27,6 +29,43 @@ fn batches_double_as_half_is_used_and_lie_in_inode_order() {
         assert_eq!(files, in_order);
     }
     assert_eq!(driver.used_and_wasted(), [98, 0]);
+}
+
+/// The default disk reads 160 blocks in the time of a switch.
+#[test]
+fn the_rest_of_a_folder_is_asked_for_once_it_takes_no_longer_than_the_switches_saved() {
+    for (blocks, files) in [(1, 1000), (8, 1000), (60, 300)] {
+        let lengths = || vec![blocks; 2 * files as usize];
+        let mut driver = Driver::on(1, "directory", lengths(), 512 << 20);
+        driver.list(0, files);
+        let mut at_once = None;
+        for file in 0..files {
+            let used = driver.used_and_wasted()[0];
+            driver.walk([file]);
+            let largest = driver.batches.iter().map(Vec::len).max().unwrap_or(0);
+            if at_once.is_none() && largest > files as usize / 2 {
+                at_once = Some((used, largest as u64));
+            }
+        }
+        let (used, largest) = at_once.unwrap();
+        println!("{blocks} blocks: {largest} files after {used}");
+        let saved = used + 1;
+        let is_saved = largest <= 16 * saved && largest * blocks <= saved * 300;
+        assert!(is_saved, "{largest} files of {blocks} blocks after {used}");
+        assert_eq!(driver.used_and_wasted(), [u64::from(files) - 3, 0]);
+        // The folder after it is filled at its first file.
+        driver.batches.clear();
+        driver.list(1, files);
+        let reader = driver.enter(1, 0, files);
+        driver.read(reader, 0, blocks);
+        assert_eq!(driver.batches.concat().len() as u32, files - 1);
+        // A device that works on many requests at once gains nothing by that.
+        let mut driver = Driver::on(8, "directory", lengths(), 512 << 20);
+        driver.list(0, files);
+        driver.walk(0..files);
+        let largest = driver.batches.iter().map(Vec::len).max().unwrap();
+        assert!(largest < files as usize / 2, "{largest}");
+    }
 }
 
 #[test]

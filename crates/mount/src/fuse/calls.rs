@@ -50,8 +50,8 @@ pub(super) struct Served {
 }
 
 impl HasAhead for Served {
-    fn open_ahead(self: Arc<Self>, folder: FolderId, entry: u32) {
-        self.fs.open_ahead(folder, entry);
+    fn open_ahead(self: Arc<Self>, folder: FolderId, entries: Vec<u32>) {
+        self.fs.open_ahead(folder, &entries);
     }
 
     fn close_ahead(&self, reader: ReaderId) {

@@ -1,8 +1,8 @@
 //! Opens files ahead for the engine, on threads of lanes, never on the one that asked.
 //!
-//! Called by the driver on any thread. Each folder has one lane, so its files are opened in the
-//! order of the requests, which is that of the disk: opened four at a time they were fetched in no
-//! order, and each cost a switch. A server that does not answer delays this folder's files alone.
+//! Called by the driver on any thread. Each folder has one lane, so its files are opened one after
+//! the other, in the order of the disk: opened four at a time they were fetched in no order, and
+//! each cost a switch. A server that does not answer delays this folder's files alone.
 
 use std::sync::{Arc, Weak};
 
@@ -16,8 +16,8 @@ const CLOSES: u32 = 4;
 
 /// A file system whose files can be opened ahead.
 pub(crate) trait HasAhead: Send + Sync + 'static {
-    /// Opens an entry of a folder ahead, and tells the driver how that went.
-    fn open_ahead(self: Arc<Self>, folder: FolderId, entry: u32);
+    /// Opens entries of a folder ahead, in the order of the disk, and tells the driver how that went.
+    fn open_ahead(self: Arc<Self>, folder: FolderId, entries: Vec<u32>);
     /// No program comes for the file of this reader: it is closed.
     fn close_ahead(&self, reader: ReaderId);
 }
@@ -42,11 +42,11 @@ impl<S: HasAhead> AheadHost<S> {
 }
 
 impl<S: HasAhead> OpensAhead for AheadHost<S> {
-    fn open(&self, folder: FolderId, entry: u32) {
+    fn open(&self, folder: FolderId, entries: Vec<u32>) {
         let served = self.served.clone();
         self.lanes.later(LaneOf::Ahead(folder.0), move || {
             if let Some(served) = served.upgrade() {
-                served.open_ahead(folder, entry);
+                served.open_ahead(folder, entries);
             }
         });
     }

@@ -60,9 +60,21 @@ impl ObjectFs {
 }
 
 impl HasAhead for ObjectFs {
-    fn open_ahead(self: Arc<Self>, folder: FolderId, entry: u32) {
+    fn open_ahead(self: Arc<Self>, folder: FolderId, entries: Vec<u32>) {
+        for entry in entries {
+            self.open_one_ahead(folder, entry);
+        }
+    }
+
+    fn close_ahead(&self, reader: ReaderId) {
+        drop(self.walk.take_reader(reader));
+    }
+}
+
+impl ObjectFs {
+    fn open_one_ahead(self: &Arc<Self>, folder: FolderId, entry: u32) {
         let Some((node, name, known)) = self.walk.place(folder, entry) else {
-            return;
+            return self.engine.not_opened_ahead(folder, entry);
         };
         let name: Arc<str> = name.to_string_lossy().into();
         let Ok(path) = self.nodes.path_of(node, &name) else {
@@ -82,9 +94,5 @@ impl HasAhead for ObjectFs {
             };
             known.opened_ahead(entry, reader);
         });
-    }
-
-    fn close_ahead(&self, reader: ReaderId) {
-        drop(self.walk.take_reader(reader));
     }
 }

@@ -11,7 +11,8 @@
 //! ```
 
 use std::io;
-use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
 use forerun_io::source::tree::{Entry, Names};
 
@@ -32,6 +33,8 @@ struct State {
 
 /// See the [module](self).
 pub(super) struct Folder {
+    /// Whether a line was written about a name that no file can have.
+    is_told: Arc<AtomicBool>,
     state: Mutex<Option<State>>,
     /// Objects for a [walk](crate::fs::walk).
     pub(super) gathered: Mutex<Gathered>,
@@ -44,9 +47,10 @@ impl std::fmt::Debug for Folder {
 }
 
 impl Folder {
-    /// A folder that gathers so many objects at most.
-    pub(super) fn new(gathers: usize) -> Self {
+    /// A folder that gathers so many objects at most. One line is written about names that no file can have.
+    pub(super) fn new(gathers: usize, is_told: Arc<AtomicBool>) -> Self {
         Self {
+            is_told,
             state: Mutex::default(),
             gathered: Gathered::new(gathers).into(),
         }
@@ -76,7 +80,7 @@ impl Folder {
             },
         };
         let listing = state.insert(listing);
-        while let Some((name, entry)) = listing.next()? {
+        while let Some((name, entry)) = listing.next(&self.is_told)? {
             if listing.at < from || take(&name, &entry, listing.at + 1) {
                 listing.at += 1;
             } else {
@@ -90,7 +94,7 @@ impl Folder {
 
 impl State {
     /// The next name that programs can use.
-    fn next(&mut self) -> io::Result<Option<(String, Entry)>> {
+    fn next(&mut self, is_told: &AtomicBool) -> io::Result<Option<(String, Entry)>> {
         if let Some(kept) = self.kept.take() {
             return Ok(Some(kept));
         }
@@ -104,7 +108,12 @@ impl State {
             {
                 return Ok(Some((name, entry)));
             }
-            tracing::warn!("the object {name:?} has no name in a folder and is left out");
+            if !is_told.swap(true, Ordering::Relaxed) {
+                let bytes = name.len();
+                tracing::warn!(
+                    "the name {name:?} of {bytes} bytes is none of a file (1 to {NAME_BYTES_MAX}): such objects are left out"
+                );
+            }
         }
         Ok(None)
     }
@@ -117,7 +126,7 @@ mod tests {
 
     /// Reads a folder of these names, so many at a time; and how often it was listed.
     fn read_all(names: &[&str], at_once: usize, from: &[u64]) -> (Vec<String>, u32) {
-        let (folder, lists) = (Folder::new(0), Cell::new(0));
+        let (folder, lists) = (Folder::new(0, Arc::default()), Cell::new(0));
         let list = || {
             lists.set(lists.get() + 1);
             let names: Vec<_> = names

@@ -9,6 +9,7 @@
 //! ```
 
 use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -36,6 +37,8 @@ pub(super) struct Known {
     pub(super) entry: Entry,
     /// When the store was asked last.
     pub(super) as_of: Instant,
+    /// Of an object that was opened: whether a read failed since.
+    doubted: Option<Arc<AtomicBool>>,
     lookups: u64,
 }
 
@@ -58,6 +61,7 @@ impl Default for Nodes {
             name: "".into(),
             entry: Entry::Folder,
             as_of: Instant::now(),
+            doubted: None,
             lookups: 1,
         };
         Self(Mutex::new(Table {
@@ -107,6 +111,7 @@ impl Nodes {
             name: name.clone(),
             entry: entry.clone(),
             as_of,
+            doubted: None,
             lookups: 1,
         };
         table.nodes.insert(number, known);
@@ -124,11 +129,34 @@ impl Nodes {
         let mut table = lock(&self.0);
         let number = *table.names.get(&(parent.0, name.into()))?;
         let known = table.nodes.get_mut(&number)?;
-        if known.as_of.elapsed() >= believed {
+        if known.as_of.elapsed() >= believed || known.is_doubted() {
             return None;
         }
         known.lookups += 1;
         Some((Node(number), known.clone()))
+    }
+
+    /// The mark of an object that is opened, to be set where a read of it fails: what was told of it is not believed
+    /// then.
+    pub(super) fn doubts(&self, node: Node) -> Option<Arc<AtomicBool>> {
+        let mut table = lock(&self.0);
+        let known = table.nodes.get_mut(&node.0)?;
+        Some(known.doubted.get_or_insert_default().clone())
+    }
+
+    /// Whether a read of the newest version of a name failed since the store was asked for it.
+    pub(super) fn is_doubted(&self, parent: Node, name: &str) -> bool {
+        let table = lock(&self.0);
+        let number = table.names.get(&(parent.0, name.into()));
+        let known = number.and_then(|number| table.nodes.get(number));
+        known.is_some_and(Known::is_doubted)
+    }
+
+    /// The store was asked for a node after a read of it had failed, and has it.
+    pub(super) fn believe(&self, node: Node) {
+        if let Some(known) = lock(&self.0).nodes.get_mut(&node.0) {
+            known.doubted = None;
+        }
     }
 
     /// The newest version of a name in the kernel's cache, however old the answer is.
@@ -233,6 +261,12 @@ impl Nodes {
 }
 
 impl Known {
+    /// Whether a read failed since the store was asked.
+    pub(super) fn is_doubted(&self) -> bool {
+        let is_set = |doubted: &Arc<AtomicBool>| doubted.load(Ordering::Relaxed);
+        self.doubted.as_ref().is_some_and(is_set)
+    }
+
     /// The store was asked again. A version that was not told before is told now.
     fn saw(&mut self, now: &Entry, as_of: Instant) {
         self.as_of = self.as_of.max(as_of);

@@ -28,15 +28,35 @@ pub(super) fn unescaped(value: &str) -> String {
     String::from_utf8(bytes).unwrap()
 }
 
+/// The token behind a key: of characters that stand in every text.
+fn token(key: &str) -> String {
+    key.bytes().map(|byte| format!("t{byte:02x}")).collect()
+}
+
+/// The key of a token; of another one, itself.
+fn key_of(token: String) -> String {
+    if !token.starts_with('t') {
+        return token;
+    }
+    let bytes = token.split('t').skip(1);
+    let bytes = bytes.map(|hex| u8::from_str_radix(hex, 16).unwrap());
+    String::from_utf8(bytes.collect()).unwrap()
+}
+
 fn escaped(text: &str) -> String {
     let text = text.replace('&', "&amp;").replace('<', "&lt;");
-    text.replace('\n', "&#10;")
+    let one = |c: char| match c.is_control() {
+        true => format!("&#{};", u32::from(c)),
+        false => c.to_string(),
+    };
+    text.chars().map(one).collect()
 }
 
 /// A page of a bucket's keys; its token is the last key or folder of it.
 pub(super) fn page(
     path: &str,
     objects: &HashMap<String, (String, Content)>,
+    sizes: &HashMap<String, u64>,
     is_azure: bool,
     is_bare: bool,
     keys_max: usize,
@@ -53,8 +73,8 @@ pub(super) fn page(
     let most = most
         .map_or(1000, |most| most.parse().unwrap())
         .min(keys_max);
-    let behind = of("continuation-token").or(of("start-after"));
-    let behind = behind.or(of("marker").filter(|marker| !marker.is_empty()));
+    let token_given = of("continuation-token").or(of("marker").filter(|marker| !marker.is_empty()));
+    let behind = token_given.map(key_of).or(of("start-after"));
     let (mut page, mut count, mut last) = (String::new(), 0, String::new());
     let mut is_truncated = false;
     for key in keys {
@@ -84,7 +104,9 @@ pub(super) fn page(
                 escaped(entry)
             ),
             None => {
-                let (version, content) = &objects[&format!("{bucket}/{key}")];
+                let path = format!("{bucket}/{key}");
+                let (version, content) = &objects[&path];
+                let size = sizes.get(&path).copied().unwrap_or(content.size());
                 let version = match is_bare {
                     true => version.replace('"', ""),
                     false => version.replace('"', "&quot;"),
@@ -96,13 +118,13 @@ pub(super) fn page(
                          <Etag>{version}</Etag><Content-Length>{}</Content-Length>\
                          <Content-Type>a/b</Content-Type></Properties></Blob>",
                         escaped(key),
-                        content.size()
+                        size
                     ),
                     false => format!(
                         "<Contents><Key>{}</Key><LastModified>2024-01-01T00:00:00Z</LastModified>\
                      <ETag>{version}</ETag><Size>{}</Size></Contents>",
                         escaped(key),
-                        content.size()
+                        size
                     ),
                 }
             }
@@ -110,7 +132,7 @@ pub(super) fn page(
     }
     if is_azure {
         let next = if is_truncated {
-            escaped(&last)
+            token(&last)
         } else {
             String::new()
         };
@@ -121,7 +143,7 @@ pub(super) fn page(
     let token = match is_truncated {
         true => format!(
             "<NextContinuationToken>{}</NextContinuationToken>",
-            escaped(&last)
+            token(&last)
         ),
         false => String::new(),
     };

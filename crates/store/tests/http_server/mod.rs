@@ -83,6 +83,8 @@ impl Content {
 struct State {
     /// By path: the version and the bytes.
     objects: HashMap<String, (String, Content)>,
+    /// Sizes in listings, where those are wrong.
+    sizes: HashMap<String, u64>,
     faults: VecDeque<Fault>,
     /// How each answer goes wrong that the list says nothing of.
     always: Option<Fault>,
@@ -113,6 +115,7 @@ impl Default for State {
     fn default() -> Self {
         Self {
             objects: HashMap::new(),
+            sizes: HashMap::new(),
             faults: VecDeque::new(),
             always: None,
             keys: 0,
@@ -175,6 +178,13 @@ impl Server {
         let mut state = self.shared.state.lock().unwrap();
         let object = ("\"0\"".to_owned(), Content::Zeros(size));
         state.objects.insert(path.to_owned(), object);
+    }
+
+    /// Listings say that the object at this path has so many bytes.
+    #[allow(dead_code, reason = "of one test program")]
+    pub(crate) fn lists_size(&self, path: &str, size: u64) {
+        let mut state = self.shared.state.lock().unwrap();
+        state.sizes.insert(path.to_owned(), size);
     }
 
     pub(crate) fn delete(&self, path: &str) {
@@ -404,7 +414,14 @@ fn answer(asked: &Asked, state: &mut State) -> (String, Vec<u8>, End) {
         let page = match state.keys {
             0 => {
                 let is_bare = matches!(state.bare, Bare::InListings | Bare::Everywhere);
-                let page = listing::page(path, &state.objects, is_azure, is_bare, state.page);
+                let page = listing::page(
+                    path,
+                    &state.objects,
+                    &state.sizes,
+                    is_azure,
+                    is_bare,
+                    state.page,
+                );
                 let token = match state.again {
                     Some("same") => "zz".to_owned(),
                     _ => format!("zz{}", state.requests),
