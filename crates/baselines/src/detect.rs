@@ -7,7 +7,6 @@ pub mod linux_2_6_22;
 pub mod linux_2_6_3;
 pub mod none;
 pub mod one_block;
-pub mod pages;
 
 use alloc::boxed::Box;
 

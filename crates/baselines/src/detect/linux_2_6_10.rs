@@ -1,6 +1,6 @@
 //! Readahead of Linux 2.6.7 to 2.6.10, which Li and Shen 2005 measured: one window at a time until a long run.
 //!
-//! The [rule of that time](super::pages), in which the length of runs decides:
+//! The [rule of that time](crate::pages), in which the length of runs decides:
 //!
 //! ```text
 //! run      pages in a row, at most twice the limit
@@ -30,7 +30,7 @@ use forerun_core::detect::Detect;
 use forerun_core::spec::{Knows, Method, Spec};
 
 use super::linux_2_6_3::by_two;
-use super::pages::{CORRECTED, Pages, Version};
+use crate::pages::{CORRECTED, Pages, Version};
 
 pub(super) const METHOD: Method<Box<dyn Detect>> = Method {
     spec: Spec {
@@ -61,9 +61,9 @@ mod tests {
 
     use forerun_core::Block;
 
-    use super::super::pages::tests::Step::{Congested, Lost, Read};
-    use super::super::pages::tests::{Step, alone, windows};
     use super::*;
+    use crate::pages::tests::Step::{Congested, Lost, Read};
+    use crate::pages::tests::{Step, alone, windows};
 
     fn of(is_corrected: bool, limit: u32, steps: &[Step]) -> Vec<(u32, u32, u32)> {
         windows(&mut Pages::new(version(is_corrected)), limit, steps)

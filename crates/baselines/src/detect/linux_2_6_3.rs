@@ -1,6 +1,6 @@
 //! Readahead of Linux 2.6.0 to 2.6.3, which Li et al. 2004 measured: two windows from the second page on.
 //!
-//! The [rule of that time](super::pages), in which
+//! The [rule of that time](crate::pages), in which
 //!
 //! - the first read begins a window only if it is at the file's first page;
 //! - a seek reads as many pages as the next size says;
@@ -29,7 +29,7 @@ use alloc::boxed::Box;
 use forerun_core::detect::Detect;
 use forerun_core::spec::{Knows, Method, Param, Spec};
 
-use super::pages::{CORRECTED, Pages, Version};
+use crate::pages::{CORRECTED, Pages, Version};
 
 pub(super) const METHOD: Method<Box<dyn Detect>> = Method {
     spec: Spec {
@@ -91,9 +91,9 @@ mod tests {
     use std::vec;
     use std::vec::Vec;
 
-    use super::super::pages::tests::Step::{Congested, Read};
-    use super::super::pages::tests::{Step, alone, windows};
     use super::*;
+    use crate::pages::tests::Step::{Congested, Read};
+    use crate::pages::tests::{Step, alone, windows};
 
     /// With a quarter off for a page elsewhere, then with 2.
     const AS_SHIPPED: [&[u64]; 2] = [&[0, 0, 0], &[0, 1, 0]];

@@ -21,10 +21,8 @@
 //!
 //! The elevator goes upwards, and back to a request close behind. A request older than `expire_ns`
 //! is served first, so that no process keeps a disk to itself. Requests that follow each other in
-//! the queue become one, as in a block layer. With `requests_max` a process sleeps while so many wait,
-//! unless the disk idles for it. From `congested_from` requests on until there are fewer than
-//! `congested_until` the queue is congested, and readahead of Linux 2.6.0 to 2.6.10 is refused. Linux's
-//! batches of writes do not occur.
+//! the queue become one, as in a block layer. With `requests_max` a process sleeps while so many wait, unless the disk
+//! idles for it; `congested_from` tells when kernels refuse readahead. Linux's batches of writes do not occur.
 
 use std::collections::BTreeMap;
 

@@ -17,7 +17,7 @@
 //!
 //! A congested queue (7/8 of 128 requests, until 13/16) refuses windows, yet the state goes on as if
 //! they were read, so their pages come by step 7. Shen, Zhong and Li (FAST 2005) corrected that.
-//! [`linux_2_6_3`](super::linux_2_6_3) and [`linux_2_6_10`](super::linux_2_6_10) differ in `Version`.
+//! [`linux_2_6_3`](crate::detect::linux_2_6_3) and [`linux_2_6_10`](crate::detect::linux_2_6_10) differ in `Version`.
 
 use forerun_core::Block;
 use forerun_core::detect::{Access, Ahead, Cause, Detect, Window};
@@ -31,7 +31,7 @@ const HIT_STEP: u32 = 2;
 const LOSS_STEP: u32 = 3;
 
 /// Whether windows are submitted to a congested queue.
-pub(super) const CORRECTED: Param = Param {
+pub(crate) const CORRECTED: Param = Param {
     name: "corrected",
     summary: "1: a congested queue takes windows, too, as corrected by Shen, Zhong and Li, FAST 2005; \
               0: as shipped",
@@ -42,18 +42,18 @@ pub(super) const CORRECTED: Param = Param {
 
 /// What tells the versions apart.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Version {
+pub(crate) struct Version {
     /// Step 2 at the file's first page alone.
-    pub(super) begins_at_start: bool,
+    pub(crate) begins_at_start: bool,
     /// Step 3 for a page elsewhere: the next size from the last one.
-    pub(super) shrunk: fn(u32) -> u32,
+    pub(crate) shrunk: fn(u32) -> u32,
     /// The size of windows at seeks, and whether there is one ahead, follow from the mean length of
     /// runs.
-    pub(super) has_average: bool,
+    pub(crate) has_average: bool,
     /// The sizes of Li et al. 2004 in the place of step 3's: so many pages at first and at a seek, then doubled.
-    pub(super) doubles_from: Option<u32>,
+    pub(crate) doubles_from: Option<u32>,
     /// A congested queue takes windows, too.
-    pub(super) is_corrected: bool,
+    pub(crate) is_corrected: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -75,7 +75,7 @@ impl RunOfPages {
 }
 
 #[derive(Debug)]
-pub(super) struct Pages {
+pub(crate) struct Pages {
     version: Version,
     last: Option<u32>,
     /// The size of the next window; none while readahead is off.
@@ -92,7 +92,7 @@ pub(super) struct Pages {
 }
 
 impl Pages {
-    pub(super) fn new(version: Version) -> Self {
+    pub(crate) fn new(version: Version) -> Self {
         Self {
             version,
             last: None,
@@ -272,7 +272,7 @@ impl Detect for Pages {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(crate) mod tests {
     use std::collections::BTreeSet;
     use std::vec::Vec;
 
@@ -311,7 +311,7 @@ pub(super) mod tests {
 
     /// A step of a reader, or of the machine around it.
     #[derive(Clone, Copy)]
-    pub(in super::super) enum Step {
+    pub(crate) enum Step {
         /// It reads the pages from one up to another.
         Read(u32, u32),
         /// The queue is congested from here on, or is so no longer.
@@ -322,7 +322,7 @@ pub(super) mod tests {
 
     /// Windows as (page at which it is read, first page, page behind the last); a missing page that is
     /// read alone is one, too.
-    pub(in super::super) fn windows(
+    pub(crate) fn windows(
         detect: &mut dyn Detect,
         limit: u32,
         steps: &[Step],
@@ -358,7 +358,7 @@ pub(super) mod tests {
     }
 
     /// Missing pages that are read one by one.
-    pub(in super::super) fn alone(pages: core::ops::Range<u32>) -> Vec<(u32, u32, u32)> {
+    pub(crate) fn alone(pages: core::ops::Range<u32>) -> Vec<(u32, u32, u32)> {
         pages.map(|page| (page, page, page + 1)).collect()
     }
 }
