@@ -16,6 +16,7 @@ pub mod args;
 pub mod bench;
 pub mod commands;
 pub mod composition;
+pub mod differences;
 #[cfg(feature = "files")]
 pub mod emulation;
 #[cfg(feature = "files")]
