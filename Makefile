@@ -153,6 +153,14 @@ doc: ## the documentation builds without a warning
 	RUSTDOCFLAGS="-D warnings -A rustdoc::private-intra-doc-links" $(CARGO) doc --workspace --no-deps \
 	    --document-private-items $(OPTIONS)
 
+# An hour of processor time; an interrupted run goes on. Tables of documents are then made from the file by their test.
+.PHONY: figures
+figures: ## every claim of the papers measured anew: docs/reproduce.jsonl and the tables made from it
+	$(CARGO) build $(OPTIONS) --package forerun
+	$(FORERUN) reproduce li04 li05 wu10 kimbrel96 baek09 --format json > "$(TARGET)/reproduce.jsonl"
+	mv "$(TARGET)/reproduce.jsonl" docs/reproduce.jsonl
+	FORERUN_BLESS=1 $(CARGO) test --package forerun $(OPTIONS) --test documents
+
 .PHONY: bench
 bench: ## instruction counts under callgrind, and ratios against rivals in one run
 	@if command -v valgrind >/dev/null; then :; \

@@ -185,9 +185,10 @@ pub struct Replay {
 /// `forerun list`.
 #[derive(Debug, Group)]
 pub struct List {
-    /// The part to show [default: everything]
-    #[arg(value_enum, value_name = "WHAT")]
-    pub what: Option<Listed>,
+    /// A part (presets, methods, devices, backends, hinted, schedulers, workloads, formats), or the name of an
+    /// entry, with its differences from its paper [default: everything]
+    #[arg(value_name = "WHAT", value_parser = crate::commands::list::selected)]
+    pub what: Option<Selected>,
 
     /// Output format
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = ListFormat::Table)]
@@ -200,6 +201,15 @@ pub struct Version {
     /// Also what this binary was built with, and without
     #[arg(long, short)]
     pub verbose: bool,
+}
+
+/// The entries of the list that are shown.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Selected {
+    /// Those of a part.
+    Part(Listed),
+    /// Those of this name.
+    Name(String),
 }
 
 /// Parts of the list.

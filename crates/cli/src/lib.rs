@@ -16,8 +16,11 @@ pub mod args;
 pub mod bench;
 pub mod commands;
 pub mod composition;
+pub mod differences;
 #[cfg(feature = "files")]
 pub mod emulation;
+#[cfg(feature = "reproduce")]
+pub mod kept;
 #[cfg(feature = "files")]
 pub mod measure;
 pub mod messages;
@@ -61,7 +64,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
 pub fn run_in(args: &Args, environment: &Environment, out: &mut dyn Write) -> Result<(), Failure> {
     #[cfg(feature = "mount")]
     let sockets = Sockets::of(environment);
-    #[cfg(not(feature = "mount"))]
+    #[cfg(not(any(feature = "mount", feature = "reproduce")))]
     let _ = environment;
     match &args.command {
         #[cfg(feature = "files")]
@@ -74,7 +77,7 @@ pub fn run_in(args: &Args, environment: &Environment, out: &mut dyn Write) -> Re
         Command::Bench(bench) => commands::bench::run(bench, out),
         Command::Replay(replay) => commands::replay::run(replay, out),
         #[cfg(feature = "reproduce")]
-        Command::Reproduce(reproduce) => commands::reproduce::run(reproduce, out),
+        Command::Reproduce(reproduce) => commands::reproduce::run(reproduce, environment, out),
         Command::Simulate(simulate) => commands::simulate::run(simulate, out),
         Command::Trace(trace) => commands::trace::run(trace, out),
         #[cfg(feature = "mount")]

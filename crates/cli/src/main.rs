@@ -32,6 +32,8 @@ fn main() -> ExitCode {
     let environment = Environment {
         forerun_runtime_dir: std::env::var_os("FORERUN_RUNTIME_DIR"),
         xdg_runtime_dir: std::env::var_os("XDG_RUNTIME_DIR"),
+        xdg_cache_home: std::env::var_os("XDG_CACHE_HOME"),
+        home: std::env::var_os("HOME"),
     };
     let messages = Messages::default();
     let lines = tracing_subscriber::fmt::layer()

@@ -19,12 +19,12 @@ use forerun_core::spec::Choice;
 use forerun_core::{Bytes, Nanos, Settings};
 
 use super::Broken;
-use forerun_sim::device::scheduler;
+use super::knobs::{self, Knobs};
+use forerun_sim::Scene;
 use forerun_sim::device::{self, Device};
 use forerun_sim::report::Report;
 use forerun_sim::world::{Fragments, Striping};
 use forerun_sim::wrap::Queued;
-use forerun_sim::{Scene, workload};
 
 /// Disks of the array.
 pub const DISKS: u16 = 5;
@@ -75,13 +75,18 @@ impl Host {
         }
     }
 
-    fn disk(self) -> Result<Box<dyn Device>, Broken> {
-        let sheet = include_str!("../../sim/models/cheetah_15k_st373454.toml").lines();
+    fn disk(self, with: &Knobs) -> Result<Box<dyn Device>, Broken> {
+        let keys = [
+            (READING_ON, knobs::READING_ON),
+            ("segments", knobs::SEGMENTS),
+        ];
+        let sheet = include_str!("../../sim/models/cheetah_15k_st373454.toml");
+        let sheet = with.model(sheet, &keys);
         let kept = |line: &&str| self != Self::NoReadingOn || !line.starts_with(READING_ON);
-        let text: Vec<&str> = sheet.filter(kept).collect();
+        let text: Vec<&str> = sheet.lines().filter(kept).collect();
         let model = device::from_toml(&text.join("\n"));
         let model = model.map_err(|error| Broken::Model(error.to_string()))?;
-        let scheduler = scheduler::parse(self.scheduler())?;
+        let scheduler = knobs::scheduler(self.scheduler(), with)?;
         Ok(Box::new(Queued::new(scheduler, model.build())))
     }
 }
@@ -145,20 +150,29 @@ impl ArrayRun {
     /// # Errors
     /// A workload, a preset or a model there is not, or a run that breaks a rule.
     pub fn perform(&self) -> Result<ArrayReport, Broken> {
-        let workload = workload::parse(&self.workload)?;
-        let mut scene = Scene::new(self.settings()?, self.host.disk()?, &*workload);
+        self.perform_with(&Knobs::default())
+    }
+
+    /// Makes it with conditions changed.
+    ///
+    /// # Errors
+    /// As [`perform`](Self::perform).
+    pub fn perform_with(&self, with: &Knobs) -> Result<ArrayReport, Broken> {
+        let workload = knobs::workload(&self.workload, with)?;
+        let time = with.number(knobs::RUN).map_or(self.time, Nanos);
+        let mut scene = Scene::new(self.settings()?, self.host.disk(with)?, &*workload);
         for _ in 1..DISKS {
-            scene.devices.push(self.host.disk()?);
+            scene.devices.push(self.host.disk(with)?);
         }
         let mut striping = Striping::raid0(self.strip)?;
         if !self.is_aligned {
             striping.fragments = Some(BEHIND_EACH_OTHER);
         }
         scene.striping = Some(striping);
-        scene.until = Some(self.time);
+        scene.until = Some(time);
         let run = scene.run(&mut ());
         let report = run.map_err(|error| Broken::Settings(error.to_string()))?;
-        Ok(ArrayReport::of(&report, self.time))
+        Ok(ArrayReport::of(&report, time))
     }
 }
 

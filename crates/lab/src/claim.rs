@@ -67,6 +67,8 @@ pub struct Claim {
     /// Traces it is about that are lost; stand-ins take their place.
     #[serde(default)]
     pub lost: Vec<String>,
+    /// A remark on the claim itself: what the paper leaves open, or where it contradicts itself.
+    pub note: Option<String>,
 }
 
 /// How a claim fared.

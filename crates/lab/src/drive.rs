@@ -2,7 +2,7 @@
 //!
 //! Linux 2.6.22 or 2.6.24 over a Hitachi T7K250, whose own readahead is on or off, behind an
 //! elevator that merges. Conditions that a paper leaves open are fields of [`DriveRun`]; the
-//! paper's module says which values it assumes and why. assumes and why.
+//! paper's module says which values it assumes and why.
 //!
 //! ```text
 //! reader -> windows -> requests up to a size -> elevator, merging -> drive, its readahead on or off
@@ -14,13 +14,14 @@ use forerun_core::spec::Choice;
 use forerun_core::{Bytes, Input, Nanos, Output, Settings};
 
 use super::Broken;
+use super::knobs::{self, Knobs};
+use forerun_sim::Scene;
 use forerun_sim::device::scheduler;
 use forerun_sim::device::{self, Device};
 use forerun_sim::record::Record;
 use forerun_sim::report::Report;
 use forerun_sim::workload::{Steps, Workload};
 use forerun_sim::wrap::Queued;
-use forerun_sim::{Scene, workload};
 
 /// Upwards, adjoining requests merged to at most 512 KiB, nothing waited for.
 const SCHEDULER: &str = "anticipatory(wait_ns=0)";
@@ -110,23 +111,38 @@ impl Workload for Behind {
 }
 
 impl DriveRun {
-    fn settings(&self) -> Result<Settings, Broken> {
+    fn settings(&self, with: &Knobs) -> Result<Settings, Broken> {
         let preset = forerun_baselines::preset(self.preset);
         let preset = preset.map_err(|error| Broken::Settings(error.to_string()))?;
-        let settings = preset.settings(self.memory);
+        // Where memory is plenty it stays so.
+        let memory = match with.number(knobs::PAGES) {
+            Some(bytes) if self.until.is_some() => Bytes(bytes),
+            _ => self.memory,
+        };
+        let settings = preset.settings(memory);
         let mut settings = settings.map_err(|error| Broken::Settings(error.to_string()))?;
         settings.depth = Choice::parse("depth", METHODS.depth, "fixed")?;
         settings.depth = settings.depth.with("depth_bytes", self.window.0)?;
-        settings.request_max = self.request;
+        settings.request_max = with.number(knobs::REQUEST).map_or(self.request, Bytes);
         Ok(settings)
     }
 
-    fn disk(&self) -> Result<Box<dyn Device>, Broken> {
-        let sheet = include_str!("../../sim/models/hitachi_t7k250_160.toml").lines();
-        let kept = sheet.filter(|line| !line.starts_with(READING_ON));
+    fn disk(&self, with: &Knobs) -> Result<Box<dyn Device>, Broken> {
+        let keys = [
+            ("read_miss_ms", knobs::READ_MISS),
+            ("track_to_track_ms", knobs::TRACK_TO_TRACK),
+            ("segments", knobs::SEGMENTS),
+        ];
+        let sheet = include_str!("../../sim/models/hitachi_t7k250_160.toml");
+        let sheet = with.model(sheet, &keys);
+        let kept = sheet.lines().filter(|line| !line.starts_with(READING_ON));
         let mut text: Vec<String> = kept.map(str::to_owned).collect();
+        let reading_on = match (self.reading_on.0, with.number(knobs::READING_ON)) {
+            (1.., Some(bytes)) => bytes,
+            (bytes, _) => bytes,
+        };
         // The cache is the last table of the sheet.
-        text.push(format!("{READING_ON} = {}", self.reading_on.0));
+        text.push(format!("{READING_ON} = {reading_on}"));
         let model = device::from_toml(&text.join("\n"));
         let model = model.map_err(|error| Broken::Model(error.to_string()))?;
         let scheduler = scheduler::parse(SCHEDULER)?;
@@ -138,7 +154,15 @@ impl DriveRun {
     /// # Errors
     /// A workload, a preset or a model there is not, or a run that breaks a rule.
     pub fn perform(&self) -> Result<DriveReport, Broken> {
-        let report = self.recorded(&mut ())?;
+        self.perform_with(&Knobs::default())
+    }
+
+    /// Makes it with conditions changed.
+    ///
+    /// # Errors
+    /// As [`perform`](Self::perform).
+    pub fn perform_with(&self, with: &Knobs) -> Result<DriveReport, Broken> {
+        let report = self.recorded(with, &mut ())?;
         Ok(DriveReport::of(&report, self.until))
     }
 
@@ -148,16 +172,16 @@ impl DriveRun {
     /// As [`perform`](Self::perform).
     pub fn fetches(&self) -> Result<Vec<Fetched>, Broken> {
         let mut fetches = Fetches::default();
-        self.recorded(&mut fetches)?;
+        self.recorded(&Knobs::default(), &mut fetches)?;
         Ok(fetches.all)
     }
 
-    fn recorded(&self, record: &mut dyn Record) -> Result<Report, Broken> {
+    fn recorded(&self, with: &Knobs, record: &mut dyn Record) -> Result<Report, Broken> {
         let workload = Behind {
             before: self.location,
-            inner: workload::parse(&self.workload)?,
+            inner: knobs::workload(&self.workload, with)?,
         };
-        let mut scene = Scene::new(self.settings()?, self.disk()?, &workload);
+        let mut scene = Scene::new(self.settings(with)?, self.disk(with)?, &workload);
         scene.until = self.until;
         let run = scene.run(record);
         run.map_err(|error| Broken::Settings(error.to_string()))

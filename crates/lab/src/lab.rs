@@ -23,12 +23,13 @@ use forerun_core::hinted::Setup;
 use forerun_core::settings::Notice;
 
 use super::Broken;
-use super::array::{ArrayReport, ArrayRun};
+use super::array::{ArrayReport, ArrayRun, Host};
 use super::drive::{DriveReport, DriveRun};
-use super::server::{ServerReport, ServerRun};
+use super::knobs::Knobs;
+use super::server::{Handlers, ServerReport, ServerRun};
 use super::theory::{self, Bounds};
 use forerun_sim::device::{self, Device};
-use forerun_sim::hinted::host::{self, Host, HostReport};
+use forerun_sim::hinted::host::{self, HostReport};
 use forerun_sim::hinted::stand_in::{self, Trace};
 
 /// The seed of all traces. The compute times of `synth` add up to 0.3 s more than the paper's.
@@ -72,9 +73,9 @@ pub struct TraceRun {
     pub disk: Disk,
 }
 
-/// Something to be done.
+/// The subject of a job.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Job {
+pub enum Task {
     /// A run, and when its engine notices that a fetch ended.
     Run(TraceRun, Notice),
     /// One on a striped array.
@@ -92,6 +93,15 @@ pub enum Job {
         /// How many.
         instances: u64,
     },
+}
+
+/// Something to be done.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Job {
+    /// Its subject.
+    pub task: Task,
+    /// Conditions with values of their own.
+    pub with: Knobs,
 }
 
 /// Its result.
@@ -148,15 +158,18 @@ impl Job {
     /// # Errors
     /// A trace, a method or a device there is not, or a run that came to no end.
     pub fn perform(&self, traces: &Traces) -> Result<Done, Broken> {
-        match self {
-            Self::Run(run, notice) => run
+        let with = &self.with;
+        match &self.task {
+            Task::Run(run, notice) => run
                 .perform(*notice, traces)
                 .map(|report| Done::Run(Box::new(report))),
-            Self::Array(run) => run.perform().map(Done::Array),
-            Self::Server(run) => run.perform().map(|report| Done::Server(Box::new(report))),
-            Self::Drive(run) => run.perform().map(Done::Drive),
-            Self::Figure1 => theory::figure_1_units().map(Done::Figure1),
-            Self::Theorems { seed, instances } => {
+            Task::Array(run) => run.perform_with(with).map(Done::Array),
+            Task::Server(run) => run
+                .perform_with(with)
+                .map(|report| Done::Server(Box::new(report))),
+            Task::Drive(run) => run.perform_with(with).map(Done::Drive),
+            Task::Figure1 => theory::figure_1_units().map(Done::Figure1),
+            Task::Theorems { seed, instances } => {
                 theory::check(*seed, *instances).map(Done::Theorems)
             }
         }
@@ -171,9 +184,9 @@ impl TraceRun {
         let devices = (0..self.disks).map(|_| self.disk.device());
         let devices = devices.collect::<Result<Vec<_>, _>>()?;
         let reads = trace.on(self.disks);
-        let host = Host {
+        let host = host::Host {
             notice,
-            ..Host::default()
+            ..host::Host::default()
         };
         let report = host::run(&setup, &host, &reads, devices)?;
         if report.adds_up() {
@@ -202,16 +215,31 @@ pub struct Lab {
     pub notice: Notice,
     /// Fewer arrays, parameters and seconds, for tests: see [`Wanted`](super::Wanted).
     pub is_sample: bool,
-    runs: BTreeMap<(Notice, TraceRun), HostReport>,
-    arrays: BTreeMap<ArrayRun, ArrayReport>,
-    servers: BTreeMap<ServerRun, ServerReport>,
-    drives: BTreeMap<DriveRun, DriveReport>,
-    figure_1: Option<[u64; 2]>,
-    theorems: BTreeMap<(u64, u64), Bounds>,
+    /// Conditions with values of their own.
+    pub with: Knobs,
+    /// The seed of draws, where it is not that of the workloads: measurements under it are there for the numbers,
+    /// so runs that only notes show are left out.
+    pub(crate) seed: Option<u64>,
+    done: BTreeMap<Job, Done>,
     missing: BTreeSet<Job>,
 }
 
 impl Lab {
+    /// The result of a task; it is missing if there is none.
+    fn ask(&mut self, task: Task) -> Option<&Done> {
+        let seed = match task {
+            Task::Array(_) | Task::Server(_) => self.seed,
+            _ => None,
+        };
+        let with = self.with.seeded(seed);
+        let job = Job { task, with };
+        if !self.done.contains_key(&job) {
+            self.missing.insert(job);
+            return None;
+        }
+        self.done.get(&job)
+    }
+
     /// The run of this method, with its parameters, over a trace on a given number of disks.
     pub fn run(&mut self, trace: &'static str, policy: &str, disks: u16) -> HostReport {
         self.under(TraceRun {
@@ -225,56 +253,56 @@ impl Lab {
 
     /// A run under conditions of its own.
     pub fn under(&mut self, run: TraceRun) -> HostReport {
-        let key = (self.notice, run);
-        let known = self.runs.get(&key).cloned();
-        known.unwrap_or_else(|| {
-            self.missing.insert(Job::Run(key.1, key.0));
-            HostReport::default()
-        })
+        match self.ask(Task::Run(run, self.notice)) {
+            Some(Done::Run(report)) => (**report).clone(),
+            _ => HostReport::default(),
+        }
     }
 
     /// A run on a striped array.
     pub fn array(&mut self, run: ArrayRun) -> ArrayReport {
-        let known = self.arrays.get(&run).copied();
-        known.unwrap_or_else(|| {
-            self.missing.insert(Job::Array(run));
-            ArrayReport::default()
-        })
+        if self.seed.is_some() && run.host != Host::default() {
+            return ArrayReport::default();
+        }
+        match self.ask(Task::Array(run)) {
+            Some(Done::Array(report)) => *report,
+            _ => ArrayReport::default(),
+        }
     }
 
     /// A run of a server.
     pub fn server(&mut self, run: ServerRun) -> ServerReport {
-        let known = self.servers.get(&run).copied();
-        known.unwrap_or_else(|| {
-            self.missing.insert(Job::Server(run));
-            ServerReport::default()
-        })
+        if self.seed.is_some() && run.private == Handlers::Swapped {
+            return ServerReport::default();
+        }
+        match self.ask(Task::Server(run)) {
+            Some(Done::Server(report)) => **report,
+            _ => ServerReport::default(),
+        }
     }
 
     /// A run on a single disk.
     pub fn drive(&mut self, run: DriveRun) -> DriveReport {
-        let known = self.drives.get(&run).copied();
-        known.unwrap_or_else(|| {
-            self.missing.insert(Job::Drive(run));
-            DriveReport::default()
-        })
+        match self.ask(Task::Drive(run)) {
+            Some(Done::Drive(report)) => *report,
+            _ => DriveReport::default(),
+        }
     }
 
     /// Units of aggressive for figure 1, and the optimum.
     pub fn figure_1(&mut self) -> [u64; 2] {
-        self.figure_1.unwrap_or_else(|| {
-            self.missing.insert(Job::Figure1);
-            [0; 2]
-        })
+        match self.ask(Task::Figure1) {
+            Some(Done::Figure1(units)) => *units,
+            _ => [0; 2],
+        }
     }
 
     /// Results of random instances.
     pub fn theorems(&mut self, seed: u64, instances: u64) -> Bounds {
-        let known = self.theorems.get(&(seed, instances)).copied();
-        known.unwrap_or_else(|| {
-            self.missing.insert(Job::Theorems { seed, instances });
-            Bounds::default()
-        })
+        match self.ask(Task::Theorems { seed, instances }) {
+            Some(Done::Theorems(bounds)) => *bounds,
+            _ => Bounds::default(),
+        }
     }
 
     /// The requested jobs that are missing.
@@ -285,24 +313,6 @@ impl Lab {
 
     /// A job is done.
     pub fn learn(&mut self, job: Job, done: Done) {
-        match (job, done) {
-            (Job::Run(run, notice), Done::Run(report)) => {
-                self.runs.insert((notice, run), *report);
-            }
-            (Job::Array(run), Done::Array(report)) => {
-                self.arrays.insert(run, report);
-            }
-            (Job::Server(run), Done::Server(report)) => {
-                self.servers.insert(run, *report);
-            }
-            (Job::Drive(run), Done::Drive(report)) => {
-                self.drives.insert(run, report);
-            }
-            (Job::Figure1, Done::Figure1(units)) => self.figure_1 = Some(units),
-            (Job::Theorems { seed, instances }, Done::Theorems(bounds)) => {
-                self.theorems.insert((seed, instances), bounds);
-            }
-            _ => {}
-        }
+        self.done.insert(job, done);
     }
 }

@@ -14,6 +14,10 @@
 //! The caller says how [jobs](lab::Job) are done: [`one_by_one`], or on [`threads`]. [`rows`] and
 //! [`page`] print the findings. A new paper
 //! is a file of claims, one module and one entry in [`LIST`].
+//!
+//! Where a paper's runs are drawn from a seed, a finding is the median of [`SEEDS`] measurements, and `borderline` if
+//! one of them has another verdict. [`knobs`] change a condition of the runs, for experiments; [`reasons`] has what
+//! such experiments say of claims that differ.
 
 #![forbid(unsafe_code)]
 
@@ -22,12 +26,16 @@ pub mod baek09;
 pub mod claim;
 pub mod drive;
 pub mod kimbrel96;
+pub mod knobs;
 pub mod lab;
 pub mod li04;
 pub mod li05;
+mod median;
 mod numbers;
 pub mod page;
 mod plot;
+pub mod published;
+pub mod reasons;
 pub mod rows;
 pub mod server;
 mod svg;
@@ -43,6 +51,7 @@ use forerun_core::spec::ChoiceError;
 
 pub use claim::{Claim, Claims, Figures, Kind, Verdict};
 use forerun_sim::hinted::HostError;
+use knobs::Knobs;
 use lab::{Done, Job, Lab, Perform, Traces};
 
 /// The papers. One entry a paper.
@@ -107,15 +116,22 @@ pub struct Finding {
     pub measured: Vec<Measured>,
 }
 
+/// Seeds of a paper whose runs are drawn, from 1 on: an odd number, so that a median is one of the measurements.
+pub const SEEDS: u64 = 5;
+
 /// A measurement for a claim.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Measured {
     /// When free disks were noticed.
     pub notice: Notice,
-    /// The numbers.
+    /// The numbers: the median of all seeds, each.
     pub figures: Figures,
-    /// Whether they agree with the paper's.
+    /// The least and the most of each number, if there was more than one seed and they do not agree.
+    pub range: Vec<(f64, f64)>,
+    /// Whether the numbers agree with the paper's.
     pub verdict: Verdict,
+    /// Whether there is a seed by which the verdict would be another.
+    pub is_borderline: bool,
     /// Each parameter fitted to a published figure, and the figure without the fit.
     pub fitted: Option<String>,
     /// How they were measured, and why they differ.
@@ -218,6 +234,8 @@ pub struct Wanted {
     pub only: Vec<String>,
     /// Exhibits as well.
     pub exhibits: bool,
+    /// Conditions with values of their own.
+    pub with: Knobs,
     /// A sample: fewer arrays, fewer parameters to choose from, shorter runs, and notes without the
     /// experiments that explain a difference. For tests, which hold that every verdict is that of the whole.
     pub is_sample: bool,
@@ -348,64 +366,112 @@ impl Paper {
     /// # Errors
     /// See [`Broken`].
     pub fn reproduce(&self, wanted: &Wanted, perform: Perform) -> Result<Reproduction, Broken> {
-        let claims = self.claims()?;
-        let (traces, mut lab) = (Traces::default(), Lab::default());
-        lab.is_sample = wanted.is_sample;
+        self.resume(wanted, Vec::new(), perform, &mut |_| {})
+    }
+
+    /// The same where some claims were measured already; `found` gets each finding as soon as it is complete.
+    ///
+    /// # Errors
+    /// See [`Broken`].
+    pub fn resume(
+        &self,
+        wanted: &Wanted,
+        mut known: Vec<Finding>,
+        perform: Perform,
+        found: &mut dyn FnMut(&Finding),
+    ) -> Result<Reproduction, Broken> {
+        let named = |id: &str| wanted.only.is_empty() || wanted.only.iter().any(|name| name == id);
+        let mut runs = Runs {
+            traces: Traces::default(),
+            lab: Lab::default(),
+            perform,
+        };
+        (runs.lab.is_sample, runs.lab.with) = (wanted.is_sample, wanted.with.clone());
+        let mut all = Reproduction::default();
+        for claim in self.claims()?.claims {
+            if !named(&claim.id) {
+                continue;
+            }
+            let at = known.iter().position(|finding| finding.claim == claim);
+            let finding = match at {
+                Some(at) => known.swap_remove(at),
+                None => {
+                    let finding = runs.complete(|lab| self.finding(&claim, wanted, lab))?;
+                    found(&finding);
+                    finding
+                }
+            };
+            all.findings.push(finding);
+        }
+        runs.lab.notice = self.notices(wanted)[0];
+        let exhibits = self.exhibits.iter().filter(|_| wanted.exhibits);
+        for exhibit in exhibits.filter(|exhibit| named(exhibit.id)) {
+            all.exhibits.push(runs.complete(|lab| exhibit.show(lab))?);
+        }
+        Ok(all)
+    }
+
+    /// The moments at which a free disk is noticed that are measured.
+    fn notices(&self, wanted: &Wanted) -> Vec<Notice> {
+        match wanted.notices.as_slice() {
+            notices if self.has_notices && !notices.is_empty() => notices.to_vec(),
+            _ => vec![Notice::default()],
+        }
+    }
+
+    /// The seeds of each measurement; none where nothing is drawn, or one is given.
+    fn seeds(&self, wanted: &Wanted) -> Vec<Option<u64>> {
+        let is_drawn = knobs::has_seed(self.name);
+        match is_drawn && !wanted.is_sample && wanted.with.number(knobs::SEED).is_none() {
+            true => [None].into_iter().chain((2..=SEEDS).map(Some)).collect(),
+            false => vec![None],
+        }
+    }
+
+    /// A claim from the runs made so far.
+    fn finding(&self, claim: &Claim, wanted: &Wanted, lab: &mut Lab) -> Finding {
+        let at = |notice: &Notice| {
+            lab.notice = *notice;
+            let seeds = self.seeds(wanted).into_iter();
+            let answers = seeds.map(|seed| {
+                lab.seed = seed;
+                (self.measure)(claim, lab)
+            });
+            let answers: Vec<Answer> = answers.collect();
+            lab.seed = None;
+            Measured::of(claim, *notice, answers)
+        };
+        Finding {
+            claim: claim.clone(),
+            measured: self.notices(wanted).iter().map(at).collect(),
+        }
+    }
+}
+
+/// Runs, made as they are asked for.
+struct Runs<'a> {
+    traces: Traces,
+    lab: Lab,
+    perform: Perform<'a>,
+}
+
+impl Runs<'_> {
+    /// The result of a measurement when no run is missing.
+    fn complete<T>(&mut self, mut measure: impl FnMut(&mut Lab) -> T) -> Result<T, Broken> {
         loop {
-            let all = self.measured(&claims, wanted, &mut lab);
-            let missing = lab.missing();
+            let result = measure(&mut self.lab);
+            let missing = self.lab.missing();
             if missing.is_empty() {
-                return Ok(all);
+                return Ok(result);
             }
             let asked = missing.len();
-            let done = perform(&traces, missing)?;
+            let done = (self.perform)(&self.traces, missing)?;
             if done.len() < asked {
                 return Err(Broken::Undone);
             }
             for (job, done) in done {
-                lab.learn(job, done);
+                self.lab.learn(job, done);
             }
         }
-    }
-
-    /// The findings from the runs made so far.
-    fn measured(&self, claims: &Claims, wanted: &Wanted, lab: &mut Lab) -> Reproduction {
-        let named = |id: &str| wanted.only.iter().any(|name| name == id);
-        let all = wanted.only.is_empty();
-        let claims = claims.claims.iter().filter(|c| all || named(&c.id));
-        let notices = match wanted.notices.as_slice() {
-            [] => &[Notice::default()],
-            notices => notices,
-        };
-        let notices = match self.has_notices {
-            true => notices,
-            false => &[Notice::default()],
-        };
-        let mut reproduction = Reproduction::default();
-        for claim in claims {
-            let mut at = |notice: &Notice| {
-                lab.notice = *notice;
-                let answer = (self.measure)(claim, lab);
-                let judged = || claim.judge(&answer.measured);
-                let verdict = answer.holds.map_or_else(judged, Verdict::from);
-                Measured {
-                    notice: *notice,
-                    verdict: verdict.fitted(answer.fitted.is_some()),
-                    figures: answer.measured,
-                    fitted: answer.fitted,
-                    note: answer.note,
-                }
-            };
-            reproduction.findings.push(Finding {
-                claim: claim.clone(),
-                measured: notices.iter().map(&mut at).collect(),
-            });
-        }
-        lab.notice = notices[0];
-        let exhibits = self.exhibits.iter().filter(|_| wanted.exhibits);
-        for exhibit in exhibits.filter(|e| all || named(e.id)) {
-            reproduction.exhibits.push(exhibit.show(lab));
-        }
-        reproduction
     }
 }

@@ -1,5 +1,6 @@
 //! Findings as cells of text: for the table of the command line and the table of the report.
 
+use super::reasons::{self, Reason};
 use super::{Claim, Figures, Finding, Measured, Reproduction, Verdict};
 
 /// The published numbers of a claim, or the range of the allowed ones.
@@ -54,24 +55,118 @@ pub fn cells(finding: &Finding) -> Vec<String> {
     let claim = &finding.claim;
     let mut cells = vec![claim.id.clone(), claim.what.clone(), published(claim)];
     for one in &finding.measured {
-        cells.extend([one.figures.to_string(), one.verdict.to_string()]);
+        cells.extend([figures(one), one.verdict.to_string()]);
     }
     let fit = fitted(finding).map(|fit| format!("fitted: {fit}; "));
     cells.push(fit.unwrap_or_default() + &note(finding));
     cells
 }
 
-/// What is to be said of the moment that was asked for, and whether the verdict hangs on it.
+/// What is to be said of the moment that was asked for: whether the verdict hangs on it or on the seed, and the
+/// reason of a difference.
 #[must_use]
 pub fn note(finding: &Finding) -> String {
-    let note = finding.measured.first().map_or("", |one| &one.note);
-    match finding.hangs_on_notice() {
-        true => {
-            format!("hangs on when a free disk is noticed, which the paper leaves open; {note}")
+    let Some(one) = finding.measured.first() else {
+        return String::new();
+    };
+    let mut note = String::new();
+    if let Some(reason) = reason(finding) {
+        note += &match reason {
+            Some(reason) => format!("reason {reason}; "),
+            None => "reason not established; ".to_owned(),
+        };
+    }
+    if one.is_borderline {
+        note += "borderline: another verdict by some seeds; ";
+    }
+    if finding.hangs_on_notice() {
+        note += "hangs on when a free disk is noticed, which the paper leaves open; ";
+    }
+    if let Some(remark) = &finding.claim.note {
+        note += &format!("{remark}; ");
+    }
+    note + &one.note
+}
+
+/// The reason of a claim that differs, as far as it is known. None of one that is met.
+#[must_use]
+pub fn reason(finding: &Finding) -> Option<Option<&'static Reason>> {
+    let one = finding.measured.first()?;
+    (!one.verdict.holds()).then(|| reasons::of(&finding.claim.id))
+}
+
+/// The numbers, and between which they lie where they hang on the seed.
+#[must_use]
+pub fn figures(one: &Measured) -> String {
+    if one.range.is_empty() {
+        return one.figures.to_string();
+    }
+    let ends = one.range.iter().map(|(least, most)| match least == most {
+        true => least.to_string(),
+        false => format!("{least} to {most}"),
+    });
+    let ends: Vec<String> = ends.collect();
+    format!("{} ({})", one.figures, ends.join(", "))
+}
+
+/// How the claims of a paper fared: a row of the overview.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Counts {
+    /// Claims.
+    pub claims: usize,
+    /// Met, with nothing taken from the numbers compared.
+    pub met: usize,
+    /// Met by a fit.
+    pub fitted: usize,
+    /// Not met.
+    pub differs: usize,
+    /// Of those not met: with no cause that an experiment shows.
+    pub not_established: usize,
+}
+
+impl Counts {
+    /// One claim more.
+    pub fn add(&mut self, verdict: Verdict, is_established: bool) {
+        self.claims += 1;
+        match verdict {
+            Verdict::Met => self.met += 1,
+            Verdict::Fitted => self.fitted += 1,
+            Verdict::Differs => self.differs += 1,
         }
-        false => note.to_owned(),
+        self.not_established += usize::from(!verdict.holds() && !is_established);
+    }
+
+    /// The counts of findings.
+    #[must_use]
+    pub fn of(all: &Reproduction) -> Self {
+        let mut counts = Self::default();
+        for finding in &all.findings {
+            let established = reason(finding)
+                .flatten()
+                .is_some_and(Reason::is_established);
+            if let Some(one) = finding.measured.first() {
+                counts.add(one.verdict, established);
+            }
+        }
+        counts
+    }
+
+    /// Its cells, under [`OVERVIEW`].
+    #[must_use]
+    pub fn cells(&self) -> [String; 5] {
+        let cells = [
+            self.claims,
+            self.met,
+            self.fitted,
+            self.differs,
+            self.not_established,
+        ];
+        cells.map(|count| count.to_string())
     }
 }
+
+/// The columns of an overview of papers, behind that of the paper's name.
+pub const OVERVIEW: [&str; 5] = ["claims", "met", "met, fitted", "differs", "not established"];
 
 /// What was fitted, for the moment that was asked for.
 #[must_use]

@@ -18,7 +18,7 @@
 //! | memory of handlers | 1 MB each, as published, but no more than 80 % of the machine: beyond that Linux 2.6 (swappiness 60) takes their pages before those of files. Notes show the result if all of it is [swapped](Handlers) |
 //! | queue | 128 requests (`nr_requests`): a handler with one more sleeps, unless the disk waits for it; congested from 112 on until there are fewer than 104 |
 //! | longest request | 1 MiB, so that a window comes as a whole. Notes of li04 show the result with 512 KiB (`max_sectors_kb` for SCSI), where a reader goes on with the first part |
-//! | processor time | that of the workloads, see [`workload::server`] |
+//! | processor time | that of the workloads, see [`server`](forerun_sim::workload::server) |
 //! | place | the files lie one behind the other from the beginning of the disk on |
 //!
 //! A run is as long as its time, not its work, so that concurrency is the same until the end;
@@ -31,10 +31,11 @@ use forerun_core::spec::Choice;
 use forerun_core::{Bytes, Nanos, Settings};
 
 use super::Broken;
-use forerun_sim::device::{self, Device, scheduler};
+use super::knobs::{self, Knobs};
+use forerun_sim::Scene;
+use forerun_sim::device::{self, Device};
 use forerun_sim::report::Report;
 use forerun_sim::wrap::Queued;
-use forerun_sim::{Scene, workload};
 
 /// Two Xeons.
 const PROCESSORS: NonZeroU16 = NonZeroU16::new(2).expect("2 is not 0");
@@ -121,26 +122,28 @@ pub struct ServerReport {
 
 impl ServerRun {
     /// The page cache's part of the memory.
-    fn cache(&self) -> Bytes {
+    fn cache(&self, with: &Knobs) -> Bytes {
+        let percent = with.number(knobs::HANDLERS_MEMORY);
+        let percent = percent.unwrap_or(HANDLERS_PERCENT);
         let handlers = match self.private {
             Handlers::Resident => self.handlers.saturating_mul(HANDLER),
             Handlers::Swapped => 0,
         };
-        let handlers = handlers.min(self.memory.0 / 100 * HANDLERS_PERCENT);
+        let handlers = handlers.min(self.memory.0 / 100 * percent);
         Bytes(self.memory.0.saturating_sub(handlers + KERNEL))
     }
 
     /// The prefetch cache's part in the beginning: a quarter of the machine's memory, of which the page
     /// cache has only a part (Li and Shen 2005, section 3.3).
-    fn prefetched_percent(&self) -> u64 {
-        let percent = self.memory.0 / 4 * 100 / self.cache().0.max(1);
+    fn prefetched_percent(&self, with: &Knobs) -> u64 {
+        let percent = self.memory.0 / 4 * 100 / self.cache(with).0.max(1);
         percent.min(PREFETCHED_PERCENT_MAX)
     }
 
-    fn settings(&self) -> Result<Settings, Broken> {
+    fn settings(&self, with: &Knobs) -> Result<Settings, Broken> {
         let refused = |error: &dyn std::fmt::Display| Broken::Settings(error.to_string());
         let preset = forerun_baselines::preset(self.preset).map_err(|error| refused(&error))?;
-        let settings = preset.settings(self.cache());
+        let settings = preset.settings(self.cache(with));
         let mut settings = settings.map_err(|error| refused(&error))?;
         settings.detect = Choice::parse("detect", METHODS.detect, self.detect)?;
         if self.cache == CacheRules::Ours {
@@ -151,18 +154,25 @@ impl ServerRun {
         // The queue is that of the disk scheduler.
         settings.in_flight_max = REQUESTS_MAX;
         if let Some(split) = settings.split.take() {
-            settings.split = Some(split.with("percent", self.prefetched_percent())?);
+            let split = split.with("percent", self.prefetched_percent(with))?;
+            settings.split = Some(knobs::split(split, with)?);
         }
         if let Some(depth) = self.depth {
             settings.depth = Choice::parse("depth", METHODS.depth, depth)?;
         }
+        if let Some(detect) = with.name(knobs::DETECT) {
+            settings.detect = Choice::parse("detect", METHODS.detect, detect)?;
+        }
+        if let Some(requests) = with.number(knobs::ENGINE_QUEUE) {
+            settings.in_flight_max = u32::try_from(requests).unwrap_or(REQUESTS_MAX);
+        }
         Ok(settings)
     }
 
-    fn disk(&self) -> Result<Box<dyn Device>, Broken> {
+    fn disk(&self, with: &Knobs) -> Result<Box<dyn Device>, Broken> {
         let model = device::from_toml(include_str!("../../sim/models/ibm_36gb_10k.toml"));
         let model = model.map_err(|error| Broken::Model(error.to_string()))?;
-        let scheduler = scheduler::parse(self.scheduler)?;
+        let scheduler = knobs::scheduler(self.scheduler, with)?;
         Ok(Box::new(Queued::new(scheduler, model.build())))
     }
 
@@ -171,17 +181,26 @@ impl ServerRun {
     /// # Errors
     /// A workload, a preset or a model there is not, or a run that breaks a rule.
     pub fn perform(&self) -> Result<ServerReport, Broken> {
+        self.perform_with(&Knobs::default())
+    }
+
+    /// Makes it with conditions changed.
+    ///
+    /// # Errors
+    /// As [`perform`](Self::perform).
+    pub fn perform_with(&self, with: &Knobs) -> Result<ServerReport, Broken> {
         let workload = format!("{},handlers={})", self.workload, self.handlers);
-        let workload = workload::parse(&workload)?;
-        let mut scene = Scene::new(self.settings()?, self.disk()?, &*workload);
+        let workload = knobs::workload(&workload, with)?;
+        let time = with.number(knobs::RUN).map_or(self.time, Nanos);
+        let mut scene = Scene::new(self.settings(with)?, self.disk(with)?, &*workload);
         scene.processors = Some(PROCESSORS);
-        scene.until = Some(self.time);
+        scene.until = Some(time);
         let run = scene.run(&mut ());
         let report = run.map_err(|error| Broken::Settings(error.to_string()))?;
         let owners = |reader: &usize| workload.owner(*reader) == *reader;
         Ok(ServerReport {
-            bookkeeping: (report.bookkeeping, self.cache()),
-            ..ServerReport::of(&report, self.time, owners)
+            bookkeeping: (report.bookkeeping, self.cache(with)),
+            ..ServerReport::of(&report, time, owners)
         })
     }
 }

@@ -248,7 +248,7 @@ mod tests {
     fn sockets(folder: &Path) -> Sockets {
         Sockets::of(&Environment {
             forerun_runtime_dir: Some(folder.into()),
-            xdg_runtime_dir: None,
+            ..Environment::default()
         })
     }
 
@@ -353,6 +353,7 @@ mod tests {
         let environment = Environment {
             forerun_runtime_dir: Some("".into()),
             xdg_runtime_dir: Some("/run/user/7".into()),
+            ..Environment::default()
         };
         let folders = Sockets::of(&environment).folders;
         let user = rustix::process::geteuid();

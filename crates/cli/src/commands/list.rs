@@ -3,10 +3,12 @@
 //! Nothing is written down here: the lists in `forerun-core`, `forerun-sim` and `forerun-io` say
 //! what there is, so a new method appears by its one entry. The table is for people, in lines as
 //! wide as the terminal or 100 columns; the JSON object is for programs that build menus,
-//! completions or documentation.
+//! completions or documentation. A name in place of a part shows its entries alone, with the
+//! [differences](crate::differences) between its paper and ours.
 
 use std::io::Write;
 
+use clap::ValueEnum;
 use forerun_baselines::{METHODS, PRESETS};
 use forerun_core::preset;
 use forerun_core::preset::Preset;
@@ -14,7 +16,8 @@ use forerun_core::spec::{Knows, Method, Spec};
 use forerun_sim::trace::format;
 use serde_json::{Map, Value, json};
 
-use crate::args::{List, ListFormat, Listed};
+use crate::args::{List, ListFormat, Listed, Selected};
+use crate::differences;
 use crate::failure::Failure;
 use crate::papers::{PAPERS, in_words};
 use crate::terminal;
@@ -27,12 +30,43 @@ type Family = (&'static str, Vec<&'static Spec>);
 /// # Errors
 /// Output that cannot be written.
 pub fn run(args: &List, out: &mut dyn Write) -> Result<(), Failure> {
+    let (part, name) = match &args.what {
+        None => (None, None),
+        Some(Selected::Part(part)) => (Some(*part), None),
+        Some(Selected::Name(name)) => (None, Some(name.as_str())),
+    };
     let text = match args.format {
-        ListFormat::Table => table(args.what),
-        ListFormat::Json => format!("{}\n", json_of(args.what)),
+        ListFormat::Table => table(part, name),
+        ListFormat::Json => format!("{}\n", json_of(part, name)),
     };
     out.write_all(text.as_bytes())
         .map_err(|e| Failure::output(&e))
+}
+
+/// The part or the entry of a name.
+///
+/// # Errors
+/// There is neither; names the parts, and the nearest entries.
+pub fn selected(name: &str) -> Result<Selected, String> {
+    if let Ok(part) = Listed::from_str(name, false) {
+        return Ok(Selected::Part(part));
+    }
+    let specs = families(None).into_iter().flat_map(|(_, specs)| specs);
+    let mut known: Vec<&'static str> = PRESETS.iter().map(|preset| preset.name).collect();
+    known.extend(specs.map(|spec| spec.name));
+    known.extend(format::LIST.iter().map(|format| format.name));
+    known.extend(backends(None).into_iter().flatten().map(|[name, ..]| name));
+    if known.contains(&name) {
+        return Ok(Selected::Name(name.to_owned()));
+    }
+    let parts = Listed::value_variants().iter();
+    let parts = parts.filter_map(|part| Some(part.to_possible_value()?.get_name().to_owned()));
+    let parts: Vec<String> = parts.collect();
+    let nearest = preset::nearest(name, known.into_iter()).join(", ");
+    Err(format!(
+        "there is no such part or name; parts are {}, the nearest names {nearest}",
+        parts.join(", ")
+    ))
 }
 
 fn shown(what: Option<Listed>, part: Listed) -> bool {
@@ -93,8 +127,25 @@ const GAP: usize = 2;
 /// An entry: its name, and paragraphs. Words of a paragraph are not cut.
 type Entry = (String, Vec<Vec<String>>);
 
-fn table(what: Option<Listed>) -> String {
+fn table(what: Option<Listed>, name: Option<&str>) -> String {
     let width = terminal::size().map_or(WIDTH, |(columns, _)| columns.into());
+    let is_shown = |entry: &Entry| name.is_none_or(|name| entry.0 == name);
+    let parts = parts(what).into_iter().filter_map(|(title, mut entries)| {
+        entries.retain(is_shown);
+        if name.is_some() {
+            let of_entry = |entry: &mut Entry| entry.1.extend(differing(&entry.0));
+            entries.iter_mut().for_each(of_entry);
+        }
+        let is_empty = name.is_some() && entries.is_empty();
+        (!is_empty).then(|| section(title, entries, width))
+    });
+    let text = parts.collect::<Vec<String>>().join("\n");
+    let papers = papers(width, &text);
+    text + &papers
+}
+
+/// The parts that are shown: title and entries of each.
+fn parts(what: Option<Listed>) -> Vec<(&'static str, Vec<Entry>)> {
     let mut parts = Vec::new();
     if shown(what, Listed::Presets) {
         let entries = PRESETS.iter().map(|p| {
@@ -104,41 +155,53 @@ fn table(what: Option<Listed>) -> String {
                 vec![words(p.summary), source(p.source), methods],
             )
         });
-        parts.push(section("presets", entries.collect(), width));
+        parts.push(("presets", entries.collect()));
     }
     for (family, specs) in families(what) {
-        let entries = specs.iter().map(|spec| {
-            let unfit = match spec.unfit {
-                "" => Vec::new(),
-                unfit => words(&format!("not for: {}", in_words(unfit))),
-            };
-            let paragraphs = vec![
-                words(spec.summary),
-                source(spec.source),
-                unfit,
-                params(spec),
-            ];
-            (spec.name.to_owned(), paragraphs)
-        });
-        parts.push(section(family, entries.collect(), width));
+        parts.push((family, specs.into_iter().map(entry_of).collect()));
     }
     if let Some(backends) = backends(what) {
         let entry = |[name, summary, from]: [&str; 3]| {
             (name.to_owned(), vec![words(summary), source(from)])
         };
-        let entries = backends.into_iter().map(entry);
-        parts.push(section("backends", entries.collect(), width));
+        parts.push(("backends", backends.into_iter().map(entry).collect()));
     }
     if shown(what, Listed::Formats) {
         let entries = format::LIST.iter().map(|f| {
             let paragraphs = vec![words(f.summary), source(f.source), words(f.form)];
             (f.name.to_owned(), paragraphs)
         });
-        parts.push(section("formats", entries.collect(), width));
+        parts.push(("formats", entries.collect()));
     }
-    let text = parts.join("\n");
-    let papers = papers(width, &text);
-    text + &papers
+    parts
+}
+
+fn entry_of(spec: &Spec) -> Entry {
+    let unfit = match spec.unfit {
+        "" => Vec::new(),
+        unfit => words(&format!("not for: {}", in_words(unfit))),
+    };
+    let paragraphs = vec![
+        words(spec.summary),
+        source(spec.source),
+        unfit,
+        params(spec),
+    ];
+    (spec.name.to_owned(), paragraphs)
+}
+
+/// A paragraph a difference.
+fn differing(name: &str) -> Vec<Vec<String>> {
+    let one = |one: &differences::Difference| {
+        let command = one
+            .command
+            .map_or_else(String::new, |command| format!(": {command}"));
+        words(&format!(
+            "differs from {}: {} Ours: {} Effect: {}{command}",
+            one.source, one.rule, one.ours, one.effect
+        ))
+    };
+    differences::of(name).map(one).collect()
 }
 
 fn words(text: &str) -> Vec<String> {
@@ -218,7 +281,36 @@ fn params(spec: &Spec) -> Vec<String> {
         .collect()
 }
 
-fn json_of(what: Option<Listed>) -> Value {
+fn json_of(what: Option<Listed>, name: Option<&str>) -> Value {
+    let mut all = everything(what);
+    if let Some(name) = name {
+        all.retain(|_, entries| {
+            if let Value::Array(entries) = entries {
+                entries.retain(|entry| entry["name"] == name);
+            }
+            entries
+                .as_array()
+                .is_some_and(|entries| !entries.is_empty())
+        });
+        for entry in all.values_mut().filter_map(Value::as_array_mut).flatten() {
+            entry["differences"] = differences::of(name).map(json_of_difference).collect();
+        }
+    }
+    Value::Object(all)
+}
+
+fn json_of_difference(one: &differences::Difference) -> Value {
+    json!({
+        "source": one.source,
+        "rule": one.rule,
+        "ours": one.ours,
+        "effect": one.effect,
+        "command": one.command,
+    })
+}
+
+/// All parts that are shown, by title.
+fn everything(what: Option<Listed>) -> Map<String, Value> {
     let mut all = Map::new();
     if shown(what, Listed::Presets) {
         all.insert(
@@ -241,7 +333,7 @@ fn json_of(what: Option<Listed>) -> Value {
         );
         all.insert("formats".into(), formats.collect());
     }
-    Value::Object(all)
+    all
 }
 
 fn json_of_preset(preset: &Preset) -> Value {

@@ -2,30 +2,42 @@
 //!
 //! What is measured and judged is in `forerun_lab`; here are the threads that make its
 //! runs, and the printing: a table for people, an object a line for programs, and with `-o` a page
-//! with the paper's tables and figures. A claim that differs is a result, not a failure: the exit
-//! code stays 0.
+//! with the paper's tables and figures. Of several papers an overview comes last. A claim that differs is a result,
+//! not a failure: the exit code stays 0. Findings of a run that was interrupted are [kept](crate::kept).
 
 use std::io::Write;
 
 use comfy_table::{ContentArrangement, Table, presets};
 use forerun_core::settings::Notice;
-use forerun_lab::rows::{cells, fitted, head, note, summary};
-use forerun_lab::{Broken, Figures, Finding, Paper, Reproduction, Wanted, page, threads};
+use forerun_lab::knobs::Knobs;
+use forerun_lab::rows::{Counts, OVERVIEW, cells, fitted, head, note, reason, summary};
+use forerun_lab::{
+    Broken, Figures, Finding, Measured, Paper, Reproduction, Wanted, page, published, threads,
+};
 use serde_json::{Value, json};
 
 use crate::args::{ListFormat, Reproduce};
+use crate::environment::Environment;
 use crate::failure::Failure;
 use crate::files::NewFile;
-use crate::progress;
+use crate::kept::Kept;
+use crate::{progress, terminal};
 
-/// Widest line of the table.
+/// Columns of a line where standard output is no terminal.
 const WIDTH: u16 = 160;
+/// Columns of a terminal below which lines are cut rather than words.
+const NARROWEST: u16 = 60;
 
 /// Runs the command.
 ///
 /// # Errors
 /// A directory or an output that cannot be written, or a defect of the simulator.
-pub fn run(args: &Reproduce, out: &mut dyn Write) -> Result<(), Failure> {
+pub fn run(
+    args: &Reproduce,
+    environment: &Environment,
+    out: &mut dyn Write,
+) -> Result<(), Failure> {
+    let with = knobs(args)?;
     let papers = papers(args)?;
     // Begun before the measuring, not found impossible after it.
     let mut reports = Vec::new();
@@ -41,9 +53,23 @@ pub fn run(args: &Reproduce, out: &mut dyn Write) -> Result<(), Failure> {
         }
     }
     let mut reports = reports.into_iter();
+    let mut overview = Vec::new();
     for (at, (paper, only)) in papers.iter().enumerate() {
         let report = reports.next();
-        let all = measured(args, paper, only.clone(), report.is_some())?;
+        let wanted = Wanted {
+            notices: notices(args),
+            only: only.clone(),
+            exhibits: report.is_some(),
+            with: with.clone(),
+            is_sample: false,
+        };
+        let mut kept = Kept::of(
+            environment.cache().as_deref(),
+            paper.name,
+            &settings(&wanted),
+        );
+        let all = measured(paper, &wanted, &mut kept)?;
+        overview.push((paper.name, Counts::of(&all)));
         let (gap, heading) = match (args.format, papers.len()) {
             (ListFormat::Json, _) | (_, 1) => ("", String::new()),
             _ => (
@@ -62,37 +88,88 @@ pub fn run(args: &Reproduce, out: &mut dyn Write) -> Result<(), Failure> {
             let claims = paper.claims().map_err(|e| broken(&e))?;
             file.write(page::html(paper.name, &claims.source, &all)?.as_bytes())?;
         }
+        kept.remove();
+    }
+    if args.format == ListFormat::Table && overview.len() > 1 {
+        let text = format!("\n{}", overview_of(&overview));
+        out.write_all(text.as_bytes())
+            .map_err(|e| Failure::output(&e))?;
     }
     Ok(())
+}
+
+/// The conditions that were given.
+fn knobs(args: &Reproduce) -> Result<Knobs, Failure> {
+    let mut knobs = Knobs::default();
+    for text in &args.with {
+        let set = knobs.set(text);
+        set.map_err(|error| Failure::Usage(format!("--with {error}")))?;
+    }
+    let papers: Vec<&str> = args.papers.iter().map(|paper| paper.name).collect();
+    match knobs.unfit(&papers) {
+        Some(unfit) => Err(Failure::Usage(format!("--with {unfit}"))),
+        None => Ok(knobs),
+    }
+}
+
+/// What findings hang on, beside the program.
+fn settings(wanted: &Wanted) -> String {
+    let notices: Vec<&str> = wanted.notices.iter().map(|one| one.name()).collect();
+    format!(
+        "{} {} {}",
+        wanted.only.join(","),
+        notices.join(","),
+        wanted.with
+    )
+}
+
+/// A row a paper.
+fn overview_of(papers: &[(&str, Counts)]) -> String {
+    let mut table = Table::new();
+    let head = ["paper"].into_iter().chain(OVERVIEW);
+    table.load_preset(presets::NOTHING).set_header(head);
+    for (paper, counts) in papers {
+        table.add_row([(*paper).to_owned()].into_iter().chain(counts.cells()));
+    }
+    lines_of(&table)
+}
+
+/// The lines of a table, without blanks at their ends.
+fn lines_of(table: &Table) -> String {
+    let lines = table.lines().map(|line| line.trim_end().to_owned() + "\n");
+    lines.collect()
 }
 
 fn broken(error: &Broken) -> Failure {
     Failure::Run(error.to_string())
 }
 
-/// Measures the selected parts of a paper.
-fn measured(
-    args: &Reproduce,
-    paper: &Paper,
-    only: Vec<String>,
-    exhibits: bool,
-) -> Result<Reproduction, Failure> {
+/// The moments at which a free disk is noticed, the requested one first.
+fn notices(args: &Reproduce) -> Vec<Notice> {
     let mut notices = Notice::LIST.map(|(_, notice)| notice).to_vec();
     let first = args.noticing.notice.unwrap_or_default();
     notices.sort_by_key(|notice| *notice != first);
-    let wanted = Wanted {
-        notices,
-        only,
-        exhibits,
-        is_sample: false,
-    };
+    notices
+}
+
+/// Measures the selected parts of a paper that are not kept.
+fn measured(paper: &Paper, wanted: &Wanted, kept: &mut Kept) -> Result<Reproduction, Failure> {
+    let claims = paper.claims().map_err(|e| broken(&e))?.claims;
+    let known = kept.findings(&claims);
+    if !known.is_empty() {
+        let text = "claims are those of a run that was interrupted";
+        tracing::warn!("{}: {} {text}", paper.name, known.len());
+    }
     let bar = progress::steps_without_end(paper.name);
-    let all = paper.reproduce(&wanted, &mut |traces, jobs| {
+    let mut perform = |traces: &_, jobs: Vec<_>| {
         progress::more(&bar, jobs.len() as u64);
         threads::perform(traces, &jobs, &|| {
             bar.inc(1);
             true
         })
+    };
+    let all = paper.resume(wanted, known, &mut perform, &mut |finding| {
+        kept.add(finding)
     });
     bar.finish_and_clear();
     all.map_err(|e| broken(&e))
@@ -137,13 +214,17 @@ fn table(all: &Reproduction) -> String {
     table
         .load_preset(presets::NOTHING)
         .set_content_arrangement(ContentArrangement::Dynamic)
-        .set_width(WIDTH)
+        .set_width(width())
         .set_header(head(all));
     for finding in &all.findings {
         table.add_row(cells(finding));
     }
-    let lines = table.lines().map(|line| line.trim_end().to_owned() + "\n");
-    lines.chain([format!("\n{}\n", summary(all))]).collect()
+    format!("{}\n{}\n", lines_of(&table), summary(all))
+}
+
+/// Columns of the terminal.
+fn width() -> u16 {
+    terminal::size().map_or(WIDTH, |(columns, _)| columns.max(NARROWEST))
 }
 
 fn lines(paper: &str, all: &Reproduction) -> String {
@@ -157,7 +238,9 @@ fn json_of(paper: &str, finding: &Finding) -> Value {
         json!({
             "notice": one.notice.name(),
             "measured": numbers(Some(&one.figures)),
+            "range": range(one),
             "verdict": one.verdict.name(),
+            "borderline": one.is_borderline,
             "fitted": one.fit(),
             "note": one.note,
         })
@@ -167,13 +250,26 @@ fn json_of(paper: &str, finding: &Finding) -> Value {
         "paper": paper,
         "claim": finding.claim.what,
         "published": numbers(finding.claim.published().as_ref()),
+        "place": published::of(&finding.claim.id).map(|one| json!({
+            "value": one.value, "place": one.place, "read": one.read.name(), "uncertainty": one.uncertainty,
+        })),
         "notice": one.filter(|_| finding.measured.len() > 1).map(|one| one.notice.name()),
         "measured": numbers(one.map(|one| &one.figures)),
+        "range": one.map_or(Value::Null, range),
         "verdict": one.map(|one| one.verdict.name()),
+        "borderline": one.map(|one| one.is_borderline),
+        "established": reason(finding).map(|one| one.is_some_and(|one| one.is_established())),
         "fitted": fitted(finding),
         "note": note(finding),
         "otherwise": others.collect::<Vec<_>>(),
     })
+}
+
+/// The least and the most of each number, where they hang on the seed.
+fn range(one: &Measured) -> Value {
+    let ends = one.range.iter();
+    ends.map(|(least, most)| json!([number(*least), number(*most)]))
+        .collect()
 }
 
 fn numbers(figures: Option<&Figures>) -> Value {

@@ -218,8 +218,8 @@ List presets, methods, devices, backends and trace formats
 Usage: forerun list [OPTIONS] [WHAT]
 
 Arguments:
-  [WHAT]  The part to show [default: everything] [possible values: presets, methods, devices,
-          backends, hinted, schedulers, workloads, formats]
+  [WHAT]  A part (presets, methods, devices, backends, hinted, schedulers, workloads, formats), or
+          the name of an entry, with its differences from its paper [default: everything]
 
 Options:
       --format <FORMAT>  Output format [default: table] [possible values: table, json]

@@ -156,3 +156,34 @@ fn nobody_reading_it_is_no_error() {
         assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{arguments}");
     }
 }
+
+#[test]
+fn a_name_in_place_of_a_part_shows_its_entries_with_the_differences_from_the_paper() {
+    let text = output_of("list forestall");
+    assert!(text.starts_with("hinted\n  forestall"), "{text}");
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        words.contains("differs from Kimbrel et al. 1996, section 5: "),
+        "{text}"
+    );
+    assert!(!text.contains("aggressive  "), "{text}");
+    let json: Value = serde_json::from_str(&output_of("list forestall --format json")).unwrap();
+    assert_eq!(json.as_object().map(serde_json::Map::len), Some(1));
+    let differences = json["hinted"][0]["differences"].as_array().unwrap();
+    assert!(differences.iter().all(|one| one["rule"].is_string()) && !differences.is_empty());
+    // Two families have one of that name.
+    let json: Value = serde_json::from_str(&output_of("list fixed --format json")).unwrap();
+    assert!(json["depth"].is_array() && json["split"].is_array());
+}
+
+#[test]
+fn a_name_there_is_not_is_answered_with_the_parts_and_the_nearest_names() {
+    let refused = super::forerun("list forestal").code(2);
+    let stderr = String::from_utf8_lossy(&refused.get_output().stderr).into_owned();
+    let said =
+        "parts are presets, methods, devices, backends, hinted, schedulers, workloads, formats";
+    assert!(
+        stderr.contains(said) && stderr.contains("the nearest names forestall"),
+        "{stderr}"
+    );
+}

@@ -34,11 +34,15 @@ use std::process::{Command, Output};
 use snapbox::cmd::{OutputAssert, cargo_bin};
 use tempfile::TempDir;
 
+/// In place of the user's cache: nothing can be kept there.
+const NO_FOLDER: &str = "/dev/null";
+
 /// Runs the binary with these words as arguments.
 fn forerun(arguments: &str) -> OutputAssert {
     snapbox::cmd::Command::new(cargo_bin!("forerun"))
         .env_remove("COLUMNS")
         .env_remove("FORERUN_LOG")
+        .env("XDG_CACHE_HOME", NO_FOLDER)
         .args(arguments.split_whitespace())
         .assert()
 }
@@ -50,6 +54,7 @@ fn output_of(arguments: &str) -> String {
         stderr,
         status,
     } = Command::new(cargo_bin!("forerun"))
+        .env("XDG_CACHE_HOME", NO_FOLDER)
         .args(arguments.split_whitespace())
         .output()
         .unwrap();

@@ -9,7 +9,7 @@ use snapbox::cmd::cargo_bin;
 use snapbox::str;
 
 use super::skipped::skipped;
-use super::{Folder, forerun, output_of};
+use super::{Folder, NO_FOLDER, forerun, output_of};
 
 #[test]
 fn claims_are_lines_of_json_and_exhibits_are_on_the_page() {
@@ -121,6 +121,7 @@ fn a_report_that_is_interrupted_leaves_nothing() {
     let report = folder.name("out/deep");
     let mut child = Command::new(cargo_bin!("forerun"))
         .args(["reproduce", "kimbrel96", "-o", &report])
+        .env("XDG_CACHE_HOME", NO_FOLDER)
         .stdout(Stdio::null())
         .spawn()
         .unwrap();
@@ -149,6 +150,106 @@ fn a_report_that_is_interrupted_leaves_nothing() {
     }
     let left: Vec<_> = fs::read_dir(folder.path("")).unwrap().collect();
     assert!(left.is_empty(), "{left:?}");
+}
+
+/// K1 is measured at once, K11 takes a minute.
+#[test]
+fn an_interrupted_run_keeps_its_finished_claims_for_the_same_request() {
+    let folder = Folder::new();
+    let reproduce = |only: &str| {
+        let mut command = Command::new(cargo_bin!("forerun"));
+        let words = ["reproduce", "kimbrel96", "--format", "json", "--only", only];
+        command.args(words).env("XDG_CACHE_HOME", folder.path(""));
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    };
+    let lines = || {
+        let files = fs::read_dir(folder.path("forerun"))
+            .into_iter()
+            .flatten()
+            .flatten();
+        let texts = files.filter_map(|file| fs::read_to_string(file.path()).ok());
+        texts
+            .map(|text| text.lines().filter(|line| !line.is_empty()).count())
+            .sum::<usize>()
+    };
+    let mut child = reproduce("K1,K3,K11").spawn().unwrap();
+    const PAUSE: Duration = Duration::from_millis(1);
+    const BOUND: Duration = Duration::from_secs(60);
+    let looking = Instant::now();
+    while lines() < 2 && looking.elapsed() < BOUND {
+        std::thread::park_timeout(PAUSE);
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(lines(), 2, "K1 and K3 are complete, K11 is not");
+    // Another request takes nothing over and leaves the file.
+    let other = reproduce("K1").output().unwrap();
+    assert!(
+        other.status.success() && other.stderr.is_empty(),
+        "{other:?}"
+    );
+    assert_eq!(lines(), 2);
+    let mut again = reproduce("K1,K3,K11").spawn().unwrap();
+    let mut said = String::new();
+    let mut stderr = std::io::BufReader::new(again.stderr.take().unwrap());
+    std::io::BufRead::read_line(&mut stderr, &mut said).unwrap();
+    again.kill().unwrap();
+    again.wait().unwrap();
+    assert!(
+        said.contains("kimbrel96: 2 claims are those of a run that was interrupted"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_condition_there_is_not_is_answered_with_those_there_are() {
+    for (words, said) in [
+        (
+            "wu10 --with read-mis=1ms",
+            "--with no knob \"read-mis\"; there is seed, run, expiry",
+        ),
+        (
+            "wu10 --with read-miss",
+            "--with read-miss: expected NAME=VALUE; there is seed",
+        ),
+        ("wu10 --with read-miss=1h", "--with read-miss=1h: "),
+        (
+            "wu10 --with read-miss=21ms",
+            "--with read-miss=21ms: from 0 ms to 20 ms",
+        ),
+        (
+            "wu10 --with expiry=60s",
+            "--with expiry: wu10 has read-miss, ",
+        ),
+        (
+            "kimbrel96 --with seed=2",
+            "--with seed: kimbrel96 has no knobs",
+        ),
+        (
+            "li05 --with detect=nine",
+            "--with detect=nine: there is ondemand",
+        ),
+    ] {
+        let refused = forerun(&format!("reproduce {words} --only K1")).code(2);
+        let stderr = String::from_utf8_lossy(&refused.get_output().stderr).into_owned();
+        assert!(stderr.contains(said), "{words}: {stderr}");
+    }
+}
+
+/// C5 compares two depths: without readahead they are one.
+#[test]
+fn a_condition_changes_the_runs_that_have_it() {
+    let measured = |with: &str| {
+        let short = "--with run=2s --with seed=1";
+        let words = format!("reproduce li04 --only C5 --format json {short} {with}");
+        let claim: Value = serde_json::from_str(&output_of(&words)).unwrap();
+        claim["measured"].as_f64().unwrap()
+    };
+    assert_eq!(measured("--with detect=none"), 1.0);
+    let as_it_is = measured("");
+    assert!(as_it_is > 1.0, "{as_it_is}");
+    assert_eq!(as_it_is, measured("--with queue=128"));
 }
 
 #[test]

@@ -4,8 +4,9 @@
 //! only while the reader really waits. Each window costs one switch worth D bytes, so a run of x
 //! bytes pays about one switch for every factor (1 + alpha) of growth instead of one for every D:
 //! with alpha = 1/4, device time falls from 1.99 to 1.10 times the optimum's for a file of 200 D.
-//! The waste at the end of a run stays at most `max(D, alpha x consumed)`, so the worst case
+//! The waste at the end of a run stays at most `max(D, alpha x consumed)`, so the rule's worst case
 //! over all run lengths is 2.043 instead of 2 (algorithm and closed form: `docs/design/0003`).
+//! The engine's is another, because of ramp, marks and streams in turn: the table of [`depth`](super).
 //!
 //! A store works on many requests at once, and a window of D is one of them. A stream there has its
 //! part of these servers, and windows as long as they may have together:
@@ -21,7 +22,7 @@
 //! A window that is longer than one read of its reader and shorter than two is as long as two: D of 180 kB
 //! and reads of 128 KiB give 256 KiB.
 //!
-//! Goes beyond Li et al. 2004, whose depth is the case alpha = 0.
+//! Goes beyond Li et al. 2004, whose depth is the case alpha = 0 (`docs/DIFFERENCES.md`).
 
 use alloc::boxed::Box;
 

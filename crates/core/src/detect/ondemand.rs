@@ -13,18 +13,21 @@
 //!    a new window here. So does a miss inside the window (blocks fetched ahead were lost), and,
 //!    with context, a miss behind more read blocks than it asks for: a stream among others.
 //! 4. Any other miss is random: exactly the demand is fetched, the window stays. With
-//!    patterns, it may be one of a [progression], backward or with gaps: these
-//!    have windows of their own, and a read that belongs to one is decided before all this.
+//!    patterns, it may be the second of a stream [among] others, or one of a [progression],
+//!    backward or with gaps: these have windows of their own, and a read that belongs to one is decided
+//!    before all this.
 //!
 //! Sizes: first window and ramp as in `initial_size` and `next_size`. With a limit of 32 pages
 //! and reads of one page this gives Wu 2010's Table 2: (0, 4, 3), (4, 8, 8), (12, 16, 16).
 
 mod account;
+mod among;
 mod confirm;
 mod progression;
 
 use alloc::boxed::Box;
 
+use self::among::Bets;
 use self::progression::Progressions;
 use super::{Access, Ahead, Cause, Detect, Window, initial_size, next_size};
 use crate::spec::{Knows, Method, Param, Spec};
@@ -74,6 +77,8 @@ pub(super) const METHOD: Method<Box<dyn Detect>> = Method {
             density_percent,
             context,
             patterns: (values.get("patterns") == 1).then(Progressions::default),
+            bets: Bets::default(),
+            is_among: false,
             trust: TRUST_MAX,
         })
     },
@@ -84,8 +89,8 @@ pub(super) const METHOD: Method<Box<dyn Detect>> = Method {
 const SAMPLES: u32 = 16;
 
 /// Where much of a file is cached, random reads lie behind read blocks by chance, and a window that
-/// begins there is a waste. The reader of a real stream meets its window's mark; this many windows
-/// may be opened without one being met. A smaller number would keep as many streams that begin
+/// begins there is a waste. The reader of a real stream comes to the next block; this many windows
+/// may be opened without that. A smaller number would keep as many streams that begin
 /// together from their first windows.
 const TRUST_MAX: u32 = 32;
 
@@ -97,7 +102,11 @@ struct OnDemand {
     density_percent: u32,
     context: bool,
     patterns: Option<Progressions>,
-    /// How many more windows may begin by context alone before a mark is met again; with patterns.
+    /// First windows of streams among others, with patterns.
+    bets: Bets,
+    /// Whether the window is one of a stream among others.
+    is_among: bool,
+    /// How many more windows may begin by context alone before one of them is read on; with patterns.
     trust: u32,
 }
 
@@ -106,7 +115,15 @@ impl OnDemand {
         let window = Window::forward(start, size, async_size);
         self.window = Some(window);
         self.decided = size;
+        self.is_among = false;
         Some(window)
+    }
+
+    /// The same for a stream among others.
+    fn open_among(&mut self, start: Block, size: u32, async_size: u32) -> Option<Window> {
+        let window = self.open(start, size, async_size);
+        self.is_among = true;
+        window
     }
 
     /// Case 1.
@@ -144,16 +161,30 @@ impl OnDemand {
                 .map(Block)
                 .filter(|b| !ahead.cached(*b))
         })?;
+        if self.bets.is_used() && ends_a_run(marked, limit / 2, ahead) {
+            return self.open_among(missing, limit, limit.div_ceil(2));
+        }
         let size = next_size(missing.0 - marked.0, limit);
         self.open(missing, size, size)
     }
 
-    /// Case 3.
-    fn begins(&mut self, access: &Access, ahead: &dyn Ahead) -> bool {
-        access.is_sequential()
-            || access.count > ahead.limit()
-            || self.inside_own(access.block)
-            || (self.context && self.begins_by_context(access, ahead))
+    /// Case 3, but for context.
+    fn begins(&self, access: &Access, ahead: &dyn Ahead) -> bool {
+        access.is_sequential() || access.count > ahead.limit() || self.inside_own(access.block)
+    }
+
+    /// The second read of a stream among others.
+    fn begin_among(&mut self, access: &Access, ahead: &dyn Ahead) -> Option<Window> {
+        let limit = ahead.limit();
+        let (size, behind) = among::first(access.count, limit);
+        let is_next = |patterns: &Progressions| patterns.goes_on_from_recent(access);
+        let begins = self.context && self.patterns.as_ref().is_some_and(is_next);
+        if !begins || !self.bets.covers(size, limit) {
+            return None;
+        }
+        let next = access.block.0.checked_add(access.count)?;
+        self.bets.open(Block(next), size);
+        self.open_among(access.block, size, behind)
     }
 
     /// Linux since 2.6.31 takes any run of read blocks for a stream; with patterns, only as long as
@@ -162,7 +193,11 @@ impl OnDemand {
         if self.trust == 0 || !follows_its_own_past(access, ahead) {
             return false;
         }
-        self.trust -= u32::from(self.patterns.is_some());
+        if self.patterns.is_some() {
+            self.trust -= 1;
+            self.bets
+                .open(Block(access.block.0.saturating_add(access.count)), 0);
+        }
         true
     }
 
@@ -174,6 +209,17 @@ impl OnDemand {
         };
         self.open(access.block, size, behind)
     }
+}
+
+/// Whether so many blocks before this one were read and are there, judged by a sample.
+fn ends_a_run(end: Block, blocks: u32, ahead: &dyn Ahead) -> bool {
+    let samples = blocks.clamp(1, SAMPLES);
+    let is_read = |block: u32| ahead.cached(Block(block)) && !ahead.unread(Block(block));
+    (1..=samples).all(|i| {
+        let distance = (u64::from(i) * u64::from(blocks) / u64::from(samples)).max(1);
+        let block = u64::from(end.0).checked_sub(distance);
+        block.is_some_and(|block| is_read(block as u32))
+    })
 }
 
 /// Whether the blocks before a read were read, more of them than it asks for: one read that
@@ -200,10 +246,11 @@ impl Detect for OnDemand {
             return window;
         }
         let is_near = self.is_near_own(access.block);
-        if cause == Cause::Mark {
-            self.trust = (self.trust + 1).min(TRUST_MAX);
-        }
+        self.trust = (self.trust + self.bets.settle(ahead)).min(TRUST_MAX);
         let window = self.forward(cause, access, ahead);
+        if cause == Cause::Miss && window.is_none() {
+            self.bets.read_alone(access.count, ahead.limit());
+        }
         match (&mut self.patterns, cause) {
             (Some(patterns), Cause::Miss) if window.is_none() && !is_near => {
                 patterns.begins(access, ahead)
@@ -245,13 +292,22 @@ impl OnDemand {
         if let Some(window) = self.expected(access.block, ahead) {
             let size = next_size(self.decided, ahead.limit());
             let start = Block(window.start.0 + window.size);
-            return self.open(start, size, size);
+            return match self.is_among {
+                true => self.open_among(start, size, size.div_ceil(2)),
+                false => self.open(start, size, size),
+            };
         }
         match cause {
             Cause::Mark if self.is_inside(access.block) && self.density_percent > 0 => None,
             Cause::Mark => self.other_stream(access.block, ahead),
             Cause::Miss if self.begins(access, ahead) => self.begin(access, ahead),
-            Cause::Miss => None,
+            Cause::Miss => {
+                let among = self.begin_among(access, ahead);
+                match among.is_none() && self.context && self.begins_by_context(access, ahead) {
+                    true => self.begin(access, ahead),
+                    false => among,
+                }
+            }
         }
     }
 

@@ -66,7 +66,7 @@ pub(super) fn b3(lab: &mut Lab) -> Answer {
          is not there yet), so two strips of one disk lie in its queue, one right behind the other, and are read in \
          one go: {seqp:.0} KiB from one switch to the next against {saseqp:.0} of SASEQP512. The paper's numbers \
          need each strip to cost an access of its own, though the queue holds the next. {others}. The authors' \
-         RAID driver is not described; none of these is it"
+         RAID driver, with a cache of its own, is not described"
     );
     answer(measured, note)
 }
@@ -77,9 +77,11 @@ fn one(lab: &mut Lab, preset: &'static str, prefetch: u64) -> super::super::arra
 
 pub(super) fn b4(lab: &mut Lab) -> Answer {
     let (both, alone) = (one(lab, MSP_SASEQP, 128), one(lab, SASEQP, 128));
+    let bare = |lab: &mut Lab, preset| scenes::bare(lab, &Scheme::new(preset, 128, 128));
+    let without = times(bare(lab, MSP_SASEQP), bare(lab, SASEQP));
     let note = format!(
         "{:.0} and {:.0} MB/s. SASEQP has one strip on the way while it reads another: one disk works at a time. With MSP all disks \
-         read as fast as they can, and its stripes hold the blocks of pointers too",
+         read as fast as they can, and its stripes hold the blocks of pointers too: without pointers {without:.2}",
         both.rate(),
         alone.rate()
     );
@@ -94,7 +96,7 @@ pub(super) fn b5(lab: &mut Lab) -> Answer {
     let note = format!(
         "{:.0} and {:.0} MB/s. A reader stops at each block of pointers, which its windows do not hold: without these \
          {bare_long:.0} and {bare_short:.0}. Both hang on how far a drive reads on by itself, which is reported and \
-         not published (128 KiB; from 192 KiB on both schemes read at the rate of the disks). Tried and left out: two SCSI buses that disks share, by a coarse model, 1.88",
+         not published (128 KiB)",
         long.rate(),
         short.rate()
     );

@@ -7,6 +7,7 @@
     reason = "tests print their results for the reader of a failure"
 )]
 
+mod adversary;
 mod amplification;
 mod arrays;
 mod clocks;

@@ -120,6 +120,11 @@ impl Recent {
         self.reads.push(read);
     }
 
+    /// Whether one of them ends before this block.
+    pub(super) fn has_end(&self, block: Block) -> bool {
+        self.reads.iter().any(|read| read.end == block.0)
+    }
+
     /// How far a read is from the last one; none if it is that one, tried again.
     pub(super) fn distance(&self, read: Read) -> Option<u32> {
         match self.reads.last() {

@@ -265,6 +265,11 @@ impl Progressions {
         self.open(progression, Cause::Miss, access, ahead)
     }
 
+    /// Whether a read begins where one of the last ones that missed has ended.
+    pub(super) fn goes_on_from_recent(&self, access: &Access) -> bool {
+        self.recent.has_end(Read::of(access).first())
+    }
+
     /// A read that missed, and that another method takes care of.
     pub(super) fn seen(&mut self, access: &Access) {
         self.is_last = false;
