@@ -7,6 +7,7 @@ use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
 
 use forerun_io::error::number;
 use forerun_io::{Error, Reader};
@@ -23,7 +24,7 @@ use crate::fetch::{DEVICE_MIN, Object};
 use crate::fork::OfThisProcess;
 use crate::hint;
 use crate::lines::Lines;
-use crate::origin::Origin;
+use crate::origin::{Opened, Origin};
 use crate::place::Place;
 use crate::release::{is_over, over, released};
 use crate::settings::{OFFSET_MAX, count, offset_from};
@@ -43,6 +44,8 @@ pub(crate) struct Handle {
     origin: Origin,
     place: Place,
     lines: Lines,
+    /// When it was changed last, if its opening told.
+    modified: Option<SystemTime>,
     /// Locked with the interpreter held, and never across a release of it.
     state: Mutex<State>,
 }
@@ -55,8 +58,9 @@ enum State {
 
 impl Handle {
     fn of(py: Python<'_>, engine: Py<Engine>, origin: Origin) -> PyResult<Self> {
-        let reader = open(py, &engine, &origin)?;
+        let (reader, source) = open(py, &engine, &origin)?;
         Ok(Self {
+            modified: source.and_then(|source| source.modified()),
             engine,
             origin,
             place: Place::default(),
@@ -89,7 +93,7 @@ impl Handle {
                 }
             }
         }
-        let reader = open(py, &self.engine, &self.origin)?;
+        let (reader, _) = open(py, &self.engine, &self.origin)?;
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let slot = match &mut *state {
             State::Open(slot) => slot,
@@ -192,7 +196,7 @@ impl Handle {
     }
 }
 
-fn open(py: Python<'_>, engine: &Py<Engine>, origin: &Origin) -> PyResult<Arc<Reader>> {
+fn open(py: Python<'_>, engine: &Py<Engine>, origin: &Origin) -> PyResult<Opened> {
     let running = engine.get().running()?;
     if let Origin::Fetched(_) = origin {
         running.calls.serve(py)?;
@@ -210,7 +214,7 @@ fn open(py: Python<'_>, engine: &Py<Engine>, origin: &Origin) -> PyResult<Arc<Re
         true => waiting::interruptible(py, work)?,
         false => released(py, work)?,
     };
-    reader.map(|(reader, _)| reader).map_err(errors::opening)
+    reader.map_err(errors::opening)
 }
 
 /// An offset that a file can have.
@@ -390,6 +394,12 @@ impl Handle {
     /// The size in bytes, as of now.
     fn size(&self, py: Python<'_>) -> PyResult<u64> {
         self.look(py, |reader| reader.look().map(drop))
+    }
+
+    /// When it was changed last, if the answer to its opening told.
+    #[getter]
+    fn modified(&self) -> Option<SystemTime> {
+        self.modified
     }
 
     /// Closes the file; reads that other threads began end first. Announced reads of it are dropped unless it

@@ -12,16 +12,16 @@ import fsspec
 import pytest
 
 import forerun.fsspec
-from forerun import native
+from forerun import _handles, native
 from targets import Ranges, http, s3, s3_options  # noqa: F401
 
 SIZE = 300_000
 
 
 @pytest.fixture
-def reset(monkeypatch):
-    for name in ("_proved", "_told"):
-        monkeypatch.setattr(forerun.fsspec, name, set())
+def reset():
+    _handles.proved.clear()
+    _handles._told.clear()
 
 
 @pytest.fixture
@@ -52,6 +52,68 @@ def test_objects_of_s3_are_read_by_the_engine_and_listed_ones_without_a_question
             assert file.read() == bytes([number]) * SIZE
     # The first object of a bucket is asked for: the target reads where that fails.
     assert requests()[before:].count("HEAD") == 1
+
+
+@pytest.mark.parametrize("name", ["not-there", "not-there.parquet", "not-there.h5", "folder/.zattrs"])
+def test_an_object_that_is_not_there_costs_one_request(s3, requests, name, reset):
+    target, folder = s3
+    fs = fsspec.filesystem("forerun", fs=target)
+    for read in (fs.open, fs.cat_file):
+        before = len(requests())
+        with pytest.raises(FileNotFoundError) as raised:
+            read(f"{folder}/{name}")
+        assert raised.value.filename == f"{folder}/{name}"
+        assert len(requests()) == before + 1
+    assert not fs.isfile(f"{folder}/{name}")
+
+
+def test_the_opening_of_an_object_tells_its_size_and_time_once(s3, requests, reset):
+    target, folder = s3
+    put(target, f"{folder}/a", 1)
+    put(target, f"{folder}/b", 1)
+    fs = fsspec.filesystem("forerun", fs=target)
+    for _ in range(2):
+        with fs.open(f"{folder}/a"):
+            before = len(requests())
+            told = fs.size(f"forerun://{folder}/a"), fs.modified(f"{folder}/a")
+            assert len(requests()) == before
+            assert told == (SIZE, target.modified(f"{folder}/a"))
+            before = len(requests())
+            assert (fs.size(f"{folder}/a"), fs.modified(f"{folder}/a")) == told
+            assert fs.size(f"{folder}/b") == SIZE
+            assert len(requests()) == before + 3
+
+
+@pytest.mark.parametrize("by", ["pipe", "open", "invalidate", "thread"])
+def test_what_an_opening_told_is_not_believed_once_something_is_written(s3, s3_options, by, reset):
+    target, folder = s3
+    path = f"{folder}/a"
+    put(target, path, 1)
+    fs = fsspec.filesystem("forerun", fs=target)
+    fs.open(path).close()
+    if by == "pipe":
+        fs.pipe_file(path, b"four")
+    elif by == "open":
+        with fs.open(path, "wb") as file:
+            file.write(b"four")
+    else:
+        fsspec.filesystem("s3", **s3_options, skip_instance_cache=True).pipe_file(path, b"four")
+    if by == "invalidate":
+        fs.invalidate_cache()
+    sizes = []
+    thread = threading.Thread(target=lambda: sizes.append(fs.size(path)))
+    if by == "thread":
+        thread.start()
+        thread.join()
+    else:
+        sizes.append(fs.size(path))
+    assert sizes == [4]
+
+
+def test_of_a_bucket_that_is_not_there_the_target_tells(s3, reset):
+    fs = fsspec.filesystem("forerun", fs=s3[0])
+    with pytest.raises(FileNotFoundError, match="bucket"):
+        fs.cat_file("forerun-no-such-bucket/a")
 
 
 def test_a_small_object_and_a_footer_come_with_the_opening(s3, requests, reset):
@@ -163,13 +225,45 @@ def test_a_listed_object_that_was_replaced_is_an_error_and_never_other_bytes(s3,
     assert fs.cat_file(f"{folder}/b") == b"\2" * SIZE
 
 
-def test_the_cache_type_reads_objects_of_s3_by_the_engine(s3, engine, reset):
+def test_the_cache_type_reads_objects_of_s3_by_the_engine_without_a_question(s3, requests, engine, reset):
     target, folder = s3
-    put(target, f"{folder}/a", 7)
-    for _ in range(2):
-        with target.open(f"{folder}/a", cache_type="forerun", cache_options={"engine": engine}) as file:
+    for name in ("a", "b"):
+        put(target, f"{folder}/{name}", 7)
+        before = len(requests())
+        with target.open(f"{folder}/{name}", cache_type="forerun", cache_options={"engine": engine}) as file:
             assert file.read(10) == b"\7" * 10
             assert file.cache.handle.name.startswith("s3://")
+        # The one of the target's own opening.
+        assert requests()[before:].count("HEAD") == 1
+
+
+@pytest.mark.parametrize("why", ["refused", "unreachable", "missing"])
+def test_the_target_reads_for_the_cache_type_where_the_engine_is_refused(s3, engine, why, reset, monkeypatch, caplog):
+    target, folder = s3
+    put(target, f"{folder}/a", 7)
+    known = native.reached(target, f"{folder}/a")
+    closed = {**known.variables, "AWS_ENDPOINT_URL": "http://127.0.0.1:1"}
+    other = {
+        "refused": known._replace(url="s3://forerun-no-such-bucket/a"),
+        "unreachable": known._replace(variables=closed),
+        "missing": known._replace(url=f"{known.url}-not-there"),
+    }[why]
+    monkeypatch.setattr(native, "reached", lambda fs, path: other)
+    with target.open(f"{folder}/a", cache_type="forerun", cache_options={"engine": engine}) as file:
+        assert file.read() == b"\7" * SIZE
+        assert not file.cache.handle.name.startswith("s3://")
+    assert not _handles.proved
+    assert ("reads by itself" in caplog.text) == (why == "unreachable")
+
+
+def test_an_object_that_was_replaced_since_the_cache_type_opened_it_is_an_error(s3, s3_options, engine, reset):
+    target, folder = s3
+    put(target, f"{folder}/a", 1)
+    with target.open(f"{folder}/a", cache_type="forerun", cache_options={"engine": engine}) as file:
+        put(fsspec.filesystem("s3", **s3_options, skip_instance_cache=True), f"{folder}/a", 2)
+        with pytest.raises(OSError) as raised:
+            file.read()
+    assert raised.value.errno == errno.ESTALE
 
 
 @pytest.mark.parametrize(
@@ -186,10 +280,10 @@ def test_an_option_without_a_counterpart_leaves_reading_to_the_target_and_is_nam
     target = fsspec.filesystem("s3", **(s3_options | options), skip_instance_cache=True)
     with pytest.raises(native.UnknownOptionError, match=named):
         native.reached(target, "bucket/key")
-    assert forerun.fsspec._native(forerun.default_engine(), target, "bucket/key") is None
+    assert _handles.native_handle(forerun.default_engine(), target, "bucket/key") is None
     assert named in caplog.text
     caplog.clear()
-    assert forerun.fsspec._native(forerun.default_engine(), target, "bucket/key") is None
+    assert _handles.native_handle(forerun.default_engine(), target, "bucket/key") is None
     assert caplog.text == ""
 
 

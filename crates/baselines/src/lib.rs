@@ -27,6 +27,7 @@ pub mod dispatch;
 pub mod hinted;
 pub mod measure;
 pub mod next_file;
+pub mod pages;
 pub mod prefetch_cache;
 pub mod preset;
 pub mod reclaim;

@@ -14,12 +14,11 @@
 //! A frame is needed: abandoned blocks go first; then, while the prefetch cache is above its
 //! [part](forerun_core::split) of the memory, its first block in the order; else one of the ordinary
 //! cache; if that has none, the prefetch cache again. Example: 400 blocks, a part of 100. Of 110
-//! unread blocks 10 go; then blocks that were read go.
+//! unread blocks 10 go; then blocks that were read go. The paper's [rules](Rules) differ.
 //!
-//! An unread block stands in the queue of abandoned ones if it is flagged `ACTIVE`, and is a
-//! stream's otherwise; `ACTIVE` and `REFERENCED` mean that a stream has it again. A queue gives up
-//! at the front only, so both that and an access show when the block comes to the front. Design
-//! note 0009.
+//! An unread block stands in the queue of abandoned ones if it is flagged `ACTIVE`, is in the ordinary cache with
+//! `REFERENCED` alone, and is a stream's otherwise; both flags mean that a stream has it again. A queue
+//! gives up at the front only, so that and an access show when the block comes there. Design note 0009.
 
 mod announced;
 mod arrivals;
@@ -32,6 +31,7 @@ use alloc::boxed::Box;
 
 use forerun_core::reclaim::lru::TwoList;
 use forerun_core::reclaim::{Cache, Event, Queue, Reclaim, StreamId, Victim};
+use forerun_core::spec::{Param, Values};
 use forerun_core::split::Split;
 use forerun_core::table::{Frame, flag};
 use forerun_core::{Block, Extent, FileId, Nanos, ReaderId};
@@ -73,18 +73,74 @@ pub trait Rank: core::fmt::Debug + Send {
     }
 }
 
+/// Where our prefetch cache and that of Li and Shen 2005, sections 3.1 to 3.3, differ. The defaults are ours; theirs
+/// is `reclaims=1,ended_first=0,history_percent=40`.
+#[derive(Clone, Copy, Debug)]
+pub struct Rules {
+    /// Blocks beyond the part move to the end of the ordinary cache that goes last, not read. Else they are given up:
+    /// the paper does not say to which end they move, and that is the other one.
+    reclaims: bool,
+    /// Abandoned blocks go first, also while the prefetch cache is below its part.
+    is_ended_first: bool,
+    /// Entries of the eviction history, for a hundred frames.
+    history_percent: u32,
+}
+
+impl Rules {
+    /// The parameters of every method with a prefetch cache.
+    pub const PARAMS: &'static [Param] = &[
+        Param {
+            name: "reclaims",
+            summary: "1: blocks beyond the part move, unread, to the end of the ordinary cache that goes last \
+                      (Li and Shen 2005); 0: they are given up",
+            default: 0,
+            min: 0,
+            max: 1,
+        },
+        Param {
+            name: "ended_first",
+            summary: "1: blocks without a reader go first; 0: only while the part is exceeded (Li and Shen 2005)",
+            default: 1,
+            min: 0,
+            max: 1,
+        },
+        Param {
+            name: "history_percent",
+            summary: "entries of the eviction history for 100 frames; 8 keep all bookkeeping at 0.4 %, 40 are Li and \
+                      Shen 2005",
+            default: 8,
+            min: 0,
+            max: 100,
+        },
+    ];
+
+    /// By their parameters.
+    #[must_use]
+    pub fn of(values: &Values<'_>) -> Self {
+        Self {
+            reclaims: values.get("reclaims") == 1,
+            is_ended_first: values.get("ended_first") == 1,
+            history_percent: values.get("history_percent") as u32,
+        }
+    }
+}
+
 /// The method that takes the last block of the stream of the highest rank.
 #[must_use]
-pub fn ranked(rank: impl Rank + 'static) -> Box<dyn Reclaim> {
+pub fn ranked(rank: impl Rank + 'static, rules: Rules) -> Box<dyn Reclaim> {
     let ranking = Ranking::new(Box::new(rank));
-    Box::new(PrefetchCache::of(Order::Ranked(ranking)))
+    Box::new(PrefetchCache::of(Order::Ranked(ranking), rules))
 }
 
 /// The method that takes the block that arrived first, whatever has become of its stream.
 #[must_use]
-pub fn by_arrival() -> Box<dyn Reclaim> {
-    Box::new(PrefetchCache::of(Order::Arrival(Arrivals::default())))
+pub fn by_arrival(rules: Rules) -> Box<dyn Reclaim> {
+    let arrivals = Arrivals::default();
+    Box::new(PrefetchCache::of(Order::Arrival(arrivals), rules))
 }
+
+/// An unread block with one of these is no stream's.
+const IN_A_QUEUE: u8 = flag::ACTIVE | flag::REFERENCED;
 
 /// In which order unread blocks are given up.
 #[derive(Debug)]
@@ -98,6 +154,7 @@ enum Order {
 #[derive(Debug)]
 struct PrefetchCache {
     order: Order,
+    rules: Rules,
     ordinary: TwoList,
     /// None is the part where the others begin.
     split: Option<Box<dyn Split>>,
@@ -110,21 +167,27 @@ struct PrefetchCache {
 
 /// Whether the block of a frame of the method is unread, and a stream's.
 fn is_of_stream(cache: &Cache<'_>, frame: Frame) -> bool {
-    const STATE: u8 = flag::UNREAD | flag::FILLING | flag::VACANT | flag::ACTIVE;
+    const STATE: u8 = flag::UNREAD | flag::FILLING | flag::VACANT | IN_A_QUEUE;
     cache.flags(frame) & STATE == flag::UNREAD && !cache.is_held(frame)
 }
 
-/// The frame of a resident block that is unread.
+/// Whether an unread block with these flags is in the ordinary cache.
+fn is_reclaimed(flags: u8) -> bool {
+    flags & (flag::UNREAD | IN_A_QUEUE) == flag::UNREAD | flag::REFERENCED
+}
+
+/// The frame of a resident block of the prefetch cache.
 fn unread(cache: &Cache<'_>, file: FileId, block: Block) -> Option<Frame> {
     const STATE: u8 = flag::UNREAD | flag::FILLING;
     let found = cache.find(file, block)?;
-    (found.flags & STATE == flag::UNREAD).then_some(found.frame)
+    (found.flags & STATE == flag::UNREAD && !is_reclaimed(found.flags)).then_some(found.frame)
 }
 
 impl PrefetchCache {
-    fn of(order: Order) -> Self {
+    fn of(order: Order, rules: Rules) -> Self {
         Self {
             order,
+            rules,
             ordinary: TwoList::default(),
             split: None,
             history: None,
@@ -146,7 +209,7 @@ impl PrefetchCache {
 
     /// An unread block is no stream's any more.
     fn abandon(&mut self, cache: &mut Cache<'_>, frame: Frame) {
-        if cache.is_held(frame) {
+        if cache.is_held(frame) || is_reclaimed(cache.flags(frame)) {
             return;
         }
         if is_of_stream(cache, frame) {
@@ -207,27 +270,53 @@ impl PrefetchCache {
         Some(victim)
     }
 
+    /// The first block of the prefetch cache.
+    fn first_unread(&mut self, cache: &mut Cache<'_>) -> Option<Victim> {
+        let abandoned = self.first_abandoned(cache).map(Victim::Frame);
+        abandoned.or_else(|| self.first_of_streams(cache))
+    }
+
     fn first(&mut self, cache: &mut Cache<'_>) -> Option<Victim> {
-        if let Some(frame) = self.first_abandoned(cache) {
+        if self.rules.is_ended_first
+            && !self.rules.reclaims
+            && let Some(frame) = self.first_abandoned(cache)
+        {
             return Some(Victim::Frame(frame));
         }
         let split = self.split.as_mut();
         let percent = split.map_or(PERCENT.default, |split| split.percent(cache.now).into());
         let target = u64::from(cache.frames) * percent / 100;
-        if u64::from(self.of_streams + self.abandoned.len()) > target
-            && let Some(victim) = self.first_of_streams(cache)
+        while u64::from(self.of_streams + self.abandoned.len()) > target {
+            let Some(victim) = self.first_unread(cache) else {
+                break;
+            };
+            if !self.rules.reclaims {
+                return Some(victim);
+            }
+            self.reclaim(cache, victim.frame());
+        }
+        if self.rules.is_ended_first
+            && let Some(frame) = self.first_abandoned(cache)
         {
-            return Some(victim);
+            return Some(Victim::Frame(frame));
         }
         let ordinary = self.ordinary.victim(cache);
-        ordinary.or_else(|| self.first_of_streams(cache))
+        ordinary.or_else(|| self.first_unread(cache))
+    }
+
+    /// An unread block moves to the ordinary cache.
+    fn reclaim(&mut self, cache: &mut Cache<'_>, frame: Frame) {
+        cache.clear(frame, flag::ACTIVE);
+        cache.set(frame, flag::REFERENCED);
+        self.ordinary.inserted(cache, frame);
     }
 }
 
 impl Reclaim for PrefetchCache {
     fn begin(&mut self, frames: u32, split: Option<Box<dyn Split>>) {
         let learns = split.as_ref().is_some_and(|split| split.learns());
-        self.history = learns.then(|| History::new(frames));
+        let entries = u64::from(frames) * u64::from(self.rules.history_percent) / 100;
+        self.history = learns.then(|| History::new(entries));
         self.split = split;
     }
 
@@ -250,6 +339,7 @@ impl Reclaim for PrefetchCache {
         if cache.flags(frame) & flag::UNREAD == 0 {
             return self.ordinary.inserted(cache, frame);
         }
+        cache.clear(frame, IN_A_QUEUE);
         self.of_streams += 1;
         let (file, block) = cache.block(frame);
         let is_kept = match &mut self.order {
@@ -279,8 +369,9 @@ impl Reclaim for PrefetchCache {
 
     fn hear(&mut self, cache: &mut Cache<'_>, event: Event<'_>) {
         match event {
-            Event::Used(frame) if cache.flags(frame) & flag::ACTIVE != 0 => {
-                cache.clear(frame, flag::ACTIVE | flag::REFERENCED);
+            // It stands in a queue.
+            Event::Used(frame) if cache.flags(frame) & IN_A_QUEUE != 0 => {
+                cache.clear(frame, IN_A_QUEUE);
             }
             Event::Used(frame) => {
                 self.leave();

@@ -27,7 +27,7 @@ const BASE: Preset = Preset {
 };
 
 /// The server of Li and Shen 2005, section 4: windows of at most 512 KiB. Their six kernels differ
-/// in reclaim alone.
+/// in reclaim alone, whose parameters are the paper's [rules](crate::prefetch_cache::Rules).
 const SERVER: Preset = Preset {
     depth: "fixed(depth_bytes=524288)",
     split: "gradient",
@@ -36,7 +36,7 @@ const SERVER: Preset = Preset {
 
 /// The kernel of Baek and Park 2009, section 5.1: Linux 2.6.18 on a striped array.
 const ARRAY: Preset = Preset {
-    detect: "legacy",
+    detect: "linux-2.6.22",
     ..BASE
 };
 
@@ -63,15 +63,29 @@ pub static LIST: &[Preset] = &[
         ..BASE
     },
     Preset {
+        name: "linux-2.6.3",
+        summary: "two windows from the second page on, 128 KiB: Linux 2.6.0 to 2.6.3",
+        source: "Li et al. 2004 section 3.2",
+        detect: "linux-2.6.3",
+        ..BASE
+    },
+    Preset {
+        name: "linux-2.6.10",
+        summary: "one window at a time until a long run, 128 KiB: Linux 2.6.7 to 2.6.10",
+        source: "Li and Shen 2005 section 2",
+        detect: "linux-2.6.10",
+        ..BASE
+    },
+    Preset {
         name: "linux-2.6.22",
-        summary: "legacy readahead with two windows, 128 KiB: Linux 2.6.0 to 2.6.22",
+        summary: "readahead with two windows, 128 KiB: Linux 2.6.11 to 2.6.22",
         source: "wu10 section 3.2",
-        detect: "legacy",
+        detect: "linux-2.6.22",
         ..BASE
     },
     Preset {
         name: "seqp",
-        summary: "legacy readahead, 128 KiB, that takes an array for one disk: Linux 2.6.18",
+        summary: "readahead with two windows, 128 KiB, that takes an array for one disk: Linux 2.6.18",
         source: "Baek and Park 2009 section 2.4, SEQP",
         ..ARRAY
     },
@@ -107,35 +121,35 @@ pub static LIST: &[Preset] = &[
         name: "pc-access-history",
         summary: "the same with a prefetch cache: the block that arrived first goes first",
         source: "Li and Shen 2005 section 4.2, PC-AccessHistory",
-        reclaim: "fifo",
+        reclaim: "fifo(reclaims=1,ended_first=0,history_percent=40)",
         ..SERVER
     },
     Preset {
         name: "pc-longest",
         summary: "the same: the last block of the longest stream goes first",
         source: "Li and Shen 2005 section 3.1, PC-Longest",
-        reclaim: "longest",
+        reclaim: "longest(reclaims=1,ended_first=0,history_percent=40)",
         ..SERVER
     },
     Preset {
         name: "pc-coldest",
         summary: "the same: the last block of the stream not accessed for longest goes first",
         source: "Li and Shen 2005 section 3.1, PC-Coldest",
-        reclaim: "coldest",
+        reclaim: "coldest(reclaims=1,ended_first=0,history_percent=40)",
         ..SERVER
     },
     Preset {
         name: "pc-coldest+",
         summary: "the same: the last block of the stream whose owner has computed most since its access",
         source: "Li and Shen 2005 section 3.1, PC-Coldest+",
-        reclaim: "coldest-cpu",
+        reclaim: "coldest-cpu(reclaims=1,ended_first=0,history_percent=40)",
         ..SERVER
     },
     Preset {
         name: "pc-optimal",
         summary: "the same: blocks that their owners do not announce go first, the rest as in pc-coldest+",
         source: "Li and Shen 2005 section 4.2, the approximated optimum",
-        reclaim: "furthest",
+        reclaim: "furthest(reclaims=1,ended_first=0,history_percent=40)",
         ..SERVER
     },
     Preset {

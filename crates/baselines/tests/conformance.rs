@@ -16,19 +16,39 @@ const SEEDS: Range<u64> = 0..20;
 /// A rule that a method breaks because its source does: the rule and the reason.
 const DEVIATIONS: &[(&str, Rule, &str)] = &[
     (
-        "legacy",
+        "linux-2.6.22",
         Rule::InsideIsHonest,
         "Linux 2.6 cut no window: it takes blocks cut off for lost",
     ),
     (
-        "legacy",
+        "linux-2.6.22",
         Rule::WindowAdjoins,
         "as above: the next window begins behind the blocks cut off",
     ),
     (
-        "legacy",
+        "linux-2.6.22",
         Rule::WindowReaches,
         "its windows fall behind a read that is longer than they are",
+    ),
+    (
+        "linux-2.6.3",
+        Rule::InsideIsHonest,
+        "Linux 2.6 cut no window: it takes blocks cut off for lost",
+    ),
+    (
+        "linux-2.6.3",
+        Rule::WindowAdjoins,
+        "the next window begins behind blocks that were cut off, or that a congested queue refused",
+    ),
+    (
+        "linux-2.6.10",
+        Rule::InsideIsHonest,
+        "Linux 2.6 cut no window: it takes blocks cut off for lost",
+    ),
+    (
+        "linux-2.6.10",
+        Rule::WindowAdjoins,
+        "the next window begins behind blocks that were cut off, or that a congested queue refused",
     ),
     (
         "one-block",
@@ -154,5 +174,8 @@ fn without_these_lists_a_settings_line_with_a_baseline_is_refused_by_its_name() 
         .settings(Bytes(64 << 20));
     let line = settings.unwrap().to_string();
     let error = Settings::parse(&line, &SHIPPED).unwrap_err().to_string();
-    assert_eq!(error, "no detect method \"legacy\": there is ondemand");
+    assert_eq!(
+        error,
+        "no detect method \"linux-2.6.22\": there is ondemand"
+    );
 }

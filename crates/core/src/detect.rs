@@ -172,6 +172,10 @@ pub trait Ahead {
     fn room(&self) -> u32 {
         u32::MAX
     }
+    /// Whether the host's queue of requests for the device is congested: some kernels refuse windows then.
+    fn is_congested(&self) -> bool {
+        false
+    }
 }
 
 /// Finds runs of one open file. The rules are checked by the suite `conformance` over every entry
@@ -214,6 +218,12 @@ pub trait Detect: core::fmt::Debug + Send {
     /// Whether every read must be shown to [`Detect::read`]: the hit path is then closed. It MUST
     /// always be the same.
     fn sees_every_read(&self) -> bool {
+        false
+    }
+
+    /// Whether [`Detect::read`] is asked at each block when the reader comes to it, not only as a read begins; a
+    /// block may be shown more than once in a row. Only where every read is seen, and always the same.
+    fn sees_every_block(&self) -> bool {
         false
     }
 

@@ -102,14 +102,18 @@ struct WindowMethods {
     shape: Box<dyn Shape>,
     /// Whether detectors want to see hits as well.
     sees_every_read: bool,
+    /// Whether they want to see each block.
+    sees_every_block: bool,
 }
 
 impl WindowMethods {
     fn new(settings: &Settings) -> Self {
+        let detect = settings.detect.build();
         Self {
             depth: settings.depth.build(),
             shape: settings.shape.build(),
-            sees_every_read: settings.detect.build().sees_every_read(),
+            sees_every_read: detect.sees_every_read(),
+            sees_every_block: detect.sees_every_block(),
         }
     }
 }
@@ -138,9 +142,10 @@ impl Read {
 }
 
 impl Engine {
-    /// Most blocks of one [`Input::Read`]; drivers split longer reads. 4 MiB of pages: more than
-    /// any window's first piece, and a bound on the work under one call.
-    pub const READ_MAX: u32 = 1024;
+    /// Most blocks of one [`Input::Read`]; drivers split longer reads, part after part. 16 MiB of pages: what a store
+    /// of 30 ms gives meanwhile at 500 MB/s, so a read of ten megabytes is one round trip; and a bound on the work
+    /// under one call.
+    pub const READ_MAX: u32 = 4096;
 
     /// Most entries of one [`Input::Folder`]. 65,536 take 2.6 MiB and some milliseconds to sort,
     /// and larger folders are seldom read whole.
@@ -250,6 +255,10 @@ impl Engine {
                 self.work.devices.push_back(device);
                 Some(())
             }
+            Input::Congested {
+                device,
+                is_congested,
+            } => self.queues.congested(device, is_congested),
             Input::File {
                 file,
                 placement,

@@ -140,6 +140,8 @@ mod tests {
             "< 1300 hint 1 first 64 count 16 more",
             "< 1310 cpu 1 time 2000000",
             "< 1300 hint 1 first 16 count 16 last",
+            "< 1320 congested 0 begins",
+            "< 1320 congested 1 ends",
             "< 1400 completed 0 done",
             "< 1400 completed 0 short 3",
             "< 1400 completed 0 failed 5",

@@ -5,8 +5,8 @@
 //! with more methods [joins](joined) its own lists to these:
 //!
 //! ```text
-//! SHIPPED            detect: ondemand            depth: growing
-//! another crate's    detect: ondemand, legacy    depth: growing, fixed
+//! SHIPPED            detect: ondemand                  depth: growing
+//! another crate's    detect: ondemand, linux-2.6.22    depth: growing, fixed
 //! ```
 //!
 //! A name that is in no list is refused, with the names there are.

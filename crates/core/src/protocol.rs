@@ -26,6 +26,14 @@ pub enum Input {
         /// Its switching cost and transfer rate.
         profile: Profile,
     },
+    /// The host's queue of requests for a device is congested from now on, or is so no longer. Nothing but the
+    /// [detect methods](crate::detect::Ahead::is_congested) of kernels that ask for it follows it.
+    Congested {
+        /// The device, of which a profile is known.
+        device: DeviceId,
+        /// Whether it is.
+        is_congested: bool,
+    },
     /// A file (one version of it) is known from now on.
     File {
         /// Its number, not in use.

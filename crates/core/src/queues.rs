@@ -94,6 +94,12 @@ impl Queues {
         }
     }
 
+    /// The host's queue of requests for it is congested from now on, or is so no longer.
+    pub(crate) fn congested(&mut self, id: DeviceId, is_congested: bool) -> Option<()> {
+        self.devices.get_mut(&id)?.is_congested = is_congested;
+        Some(())
+    }
+
     pub(crate) fn device(&self, id: DeviceId) -> Option<&Device> {
         self.devices.get(&id)
     }

@@ -25,6 +25,7 @@ pub mod tree;
 use std::fmt;
 use std::io;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 pub use file::{Identity, OpenFile, PIECES_MAX};
 pub use generated::Generated;
@@ -178,6 +179,11 @@ pub trait Source: fmt::Debug + Send + Sync {
     /// # Errors
     /// The original error.
     fn bytes(&self) -> io::Result<u64>;
+
+    /// When it was changed last, if its opening told; `None` where that is not known without a question.
+    fn modified(&self) -> Option<SystemTime> {
+        None
+    }
 
     /// Its version, as of now; `None` if it cannot change, because another version has another [key](Source::key)
     /// and reading it fails. MUST be `None` always or never.

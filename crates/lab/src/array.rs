@@ -7,7 +7,7 @@
 //! part is complete when its disk has read it:
 //!
 //! ```text
-//! reader -> legacy windows -> [shape] -> pieces at strips -> anticipatory, merging -> drive, cache
+//! reader -> two windows -> [shape] -> pieces at strips -> anticipatory, merging -> drive, cache
 //! ```
 //!
 //! A run is as long as its time, not its work, so that no reader is left alone at the end:

@@ -16,8 +16,8 @@
 //! | --- | --- |
 //! | memory of the kernel | 24 MB, the part of Linux 2.6 with its services that others cannot use |
 //! | memory of handlers | 1 MB each, as published, but no more than 80 % of the machine: beyond that Linux 2.6 (swappiness 60) takes their pages before those of files. Notes show the result if all of it is [swapped](Handlers) |
-//! | queue | 128 requests (`nr_requests`): a handler with one more sleeps, unless the disk waits for it |
-//! | detection | two windows (legacy), as in every Linux of that time |
+//! | queue | 128 requests (`nr_requests`): a handler with one more sleeps, unless the disk waits for it; congested from 112 on until there are fewer than 104 |
+//! | longest request | 1 MiB, so that a window comes as a whole. Notes of li04 show the result with 512 KiB (`max_sectors_kb` for SCSI), where a reader goes on with the first part |
 //! | processor time | that of the workloads, see [`workload::server`] |
 //! | place | the files lie one behind the other from the beginning of the disk on |
 //!
@@ -38,6 +38,9 @@ use forerun_sim::{Scene, workload};
 
 /// Two Xeons.
 const PROCESSORS: NonZeroU16 = NonZeroU16::new(2).expect("2 is not 0");
+
+/// As long as a window of AP.
+pub const REQUEST: Bytes = Bytes(1 << 20);
 
 /// Requests of the engine that the scheduler sees: all.
 const REQUESTS_MAX: u32 = 1 << 16;
@@ -60,6 +63,16 @@ pub enum Handlers {
     Swapped,
 }
 
+/// The rules of a prefetch cache: see [`Rules`](forerun_baselines::prefetch_cache::Rules).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
+pub enum CacheRules {
+    /// Those of the preset: the paper's.
+    #[default]
+    Published,
+    /// The defaults of the methods.
+    Ours,
+}
+
 /// A run of a server.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct ServerRun {
@@ -67,8 +80,14 @@ pub struct ServerRun {
     pub workload: String,
     /// Requests served at a time.
     pub handlers: u64,
-    /// A preset, of which detection is replaced by legacy readahead.
+    /// A preset.
     pub preset: &'static str,
+    /// The readahead of the paper's kernel, which takes the place of the preset's detection.
+    pub detect: &'static str,
+    /// Whose rules its prefetch cache has, if it has one.
+    pub cache: CacheRules,
+    /// The longest request to the disk.
+    pub request: Bytes,
     /// Its depth with parameters, where that is not the preset's.
     pub depth: Option<&'static str>,
     /// Memory of the machine.
@@ -123,7 +142,12 @@ impl ServerRun {
         let preset = forerun_baselines::preset(self.preset).map_err(|error| refused(&error))?;
         let settings = preset.settings(self.cache());
         let mut settings = settings.map_err(|error| refused(&error))?;
-        settings.detect = Choice::parse("detect", METHODS.detect, "legacy")?;
+        settings.detect = Choice::parse("detect", METHODS.detect, self.detect)?;
+        if self.cache == CacheRules::Ours {
+            let name = settings.reclaim.spec().name;
+            settings.reclaim = Choice::parse("reclaim", METHODS.reclaim, name)?;
+        }
+        settings.request_max = self.request;
         // The queue is that of the disk scheduler.
         settings.in_flight_max = REQUESTS_MAX;
         if let Some(split) = settings.split.take() {

@@ -256,6 +256,11 @@ pub trait Device: core::fmt::Debug {
         false
     }
 
+    /// Whether the queue in front of it is congested, so that kernels refuse readahead. Its user tells the engine.
+    fn is_congested(&self) -> bool {
+        false
+    }
+
     /// Number of requests it can work on at once: `busy` grows at most this much faster than time.
     fn servers(&self) -> u32 {
         1
@@ -289,7 +294,9 @@ impl<D: Device + ?Sized> Device for Box<D> {
     fn is_full_for(&self, process: Process) -> bool {
         (**self).is_full_for(process)
     }
-
+    fn is_congested(&self) -> bool {
+        (**self).is_congested()
+    }
     fn usage(&self) -> Usage {
         (**self).usage()
     }

@@ -70,6 +70,10 @@ impl Device for Phased {
         self.all().any(|device| device.is_full_for(process))
     }
 
+    fn is_congested(&self) -> bool {
+        self.all().any(Device::is_congested)
+    }
+
     fn usage(&self) -> Usage {
         self.all().fold(Usage::default(), |sum, device| {
             let one = device.usage();

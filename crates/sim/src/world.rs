@@ -147,6 +147,8 @@ struct World<'a, 'r> {
     devices: Vec<Box<dyn Device + 'a>>,
     /// When each device must be asked next: it changes only when the device is.
     due: Vec<Option<Nanos>>,
+    /// Whether the engine was told that a device's queue is congested.
+    congested: Vec<bool>,
     files: Vec<File>,
     readers: Vec<Reader<'a>>,
     /// Number of readers with an open file, where each is a process of its own.
@@ -231,6 +233,7 @@ impl<'a, 'r> World<'a, 'r> {
             heap: BinaryHeap::new(),
             pushed: 0,
             due: devices.iter().map(|device| device.next_event()).collect(),
+            congested: vec![false; devices.len()],
             devices,
             files,
             readers: opened.into_iter().enumerate().map(reader).collect(),
@@ -383,6 +386,7 @@ impl<'a, 'r> World<'a, 'r> {
             let mut done = Vec::new();
             self.devices[device].advance(now, &mut done);
             self.due[device] = self.devices[device].next_event();
+            self.tell_congestion()?;
             done.into_iter()
                 .try_for_each(|one| self.complete(device, one))?;
             return self.let_on();

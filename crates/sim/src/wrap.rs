@@ -73,6 +73,11 @@ pub trait Layer: core::fmt::Debug {
         inner.is_full_for(process)
     }
 
+    /// Whether the queue in front of the device is congested.
+    fn is_congested<D: Device>(&self, inner: &D) -> bool {
+        inner.is_congested()
+    }
+
     /// The profile it reports.
     fn profile<D: Device>(&self, inner: &D) -> Profile {
         inner.profile()
@@ -117,6 +122,10 @@ impl<L: Layer, D: Device> Device for Wrapped<L, D> {
 
     fn is_full_for(&self, process: Process) -> bool {
         self.layer.is_full_for(&self.inner, process)
+    }
+
+    fn is_congested(&self) -> bool {
+        self.layer.is_congested(&self.inner)
     }
 
     fn usage(&self) -> Usage {

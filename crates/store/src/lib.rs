@@ -207,7 +207,7 @@ impl Client {
             let why = "neither a strong ETag nor a version: its ranges could be of two objects";
             StoreError::address(url, why)
         })?;
-        Ok(Object::new(self, store, &address, meta.size, version))
+        Ok(Object::told(self, store, &address, &meta, version))
     }
 
     /// Opens the version of an object that is there now, with a part of it: one round trip for both. An object whose
@@ -233,7 +233,7 @@ impl Client {
         };
         match Version::of_opened(&meta) {
             Some(version) => {
-                Ok(Object::new(self, store, &address, meta.size, version).with_held(held))
+                Ok(Object::told(self, store, &address, &meta, version).with_held(held))
             }
             None => self.open(url),
         }

@@ -8,7 +8,7 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::time::{Instant, SystemTime};
 
 use forerun_core::Profile;
 use forerun_io::arena::Target;
@@ -37,6 +37,7 @@ pub struct Object {
     url: Arc<str>,
     version: Arc<str>,
     bytes: u64,
+    modified: Option<SystemTime>,
     asked: Version,
     held: Held,
     /// Whether the last range to end was given up: the next ones have less time.
@@ -125,9 +126,25 @@ impl Object {
             // A listing and the object itself may say two sizes of one version: those are two files.
             version: format!("{} {bytes}", version.text()).into(),
             bytes,
+            modified: None,
             asked: version,
             held: Held::default(),
             is_given_up: AtomicBool::new(false),
+        }
+    }
+
+    /// The version that its store has told.
+    pub(crate) fn told(
+        client: &Client,
+        store: Arc<Store>,
+        address: &Address,
+        meta: &ObjectMeta,
+        version: Version,
+    ) -> Self {
+        let modified = Some(meta.last_modified.into());
+        Self {
+            modified,
+            ..Self::new(client, store, address, meta.size, version)
         }
     }
 
@@ -305,6 +322,10 @@ impl Source for Object {
 
     fn bytes(&self) -> io::Result<u64> {
         Ok(self.bytes)
+    }
+
+    fn modified(&self) -> Option<SystemTime> {
+        self.modified
     }
 
     fn read(&self, target: &mut Target, offset: u64, skip: usize) -> io::Result<usize> {

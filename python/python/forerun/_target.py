@@ -13,8 +13,8 @@ from fsspec.spec import AbstractFileSystem
 
 # By the parameters that are paths.
 _READS = {
-    ("path",): "checksum created du exists expand_path find glob info isdir lexists ls modified sign size "
-    "ukey walk tree invalidate_cache",
+    ("path",): "checksum created du exists expand_path find glob info isdir lexists ls sign "
+    "ukey walk tree",
     ("paths",): "sizes",
 }
 _WRITES = {
@@ -40,6 +40,7 @@ def _of_target(name: str, paths: tuple[str, ...], written: set[str] | None) -> C
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         if written is not None:
             written.add(str(self.fs._fs_token))
+            self._forget()
         given: list[Any] = list(args)
         for path in paths:
             place = places.index(path) - 1

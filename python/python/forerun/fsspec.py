@@ -22,12 +22,12 @@ of the last change); files of an object without one share nothing.
 """
 
 import functools
-import itertools
-import logging
 import os
+import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
 from typing import Any, ClassVar
 
 import fsspec.caching
@@ -42,181 +42,14 @@ from . import (
     _target,
     native,
 )
+from ._cache import ForerunCache
 from ._default import default_engine
 from ._file import File
 from ._following import Following
 from ._forerun import Engine, Handle
+from ._handles import listed_handle, native_handle, target_handle, written
 from ._object import TREE_FIRST, TREES, Object, batch, read_alone, whole
 from .parquet import Footers
-
-# Names of an object's version in the details of file systems, the strongest first.
-_VERSIONS = ("ETag", "etag", "generation", "version_id", "md5Hash", "content_md5", "checksum")
-# A time names a version where nothing is written through this module: two writes may have one time.
-_TIMES = ("mtime", "LastModified", "last_modified", "updated")
-
-_logger = logging.getLogger("forerun")
-_devices: dict[str, int] = {}
-# File systems that something was written to.
-_written: set[str] = set()
-_told: set[str] = set()
-# Buckets whose objects the engine's own client has opened.
-_proved: set[tuple[str, int]] = set()
-_unshared = itertools.count()
-
-
-def _device(fs: AbstractFileSystem) -> int:
-    """A number for each file system: requests to one are measured together."""
-    return _devices.setdefault(str(fs._fs_token), len(_devices))
-
-
-def _version(fs: AbstractFileSystem | None, details: dict[str, Any]) -> str:
-    """The version of an object, or one that no other file has."""
-    has_times = fs is None or str(fs._fs_token) not in _written
-    for key in (*_VERSIONS, *(_TIMES if has_times else ())):
-        if details.get(key):
-            return f"{key}={details[key]},size={details.get('size')}"
-    return f"unknown-{os.getpid()}-{next(_unshared)}"
-
-
-def _handle(
-    engine: Engine,
-    fetch: Callable[[int, int], bytes],
-    fs: AbstractFileSystem | None,
-    path: str,
-    size: int,
-    details: dict[str, Any],
-) -> Handle:
-    device = 0 if fs is None else _device(fs)
-    # A path is one object in its file system alone.
-    version = f"{device} {_version(fs, details)}"
-    return Handle.fetched(engine, fetch, path, version, size, device=device)
-
-
-def _native(
-    engine: Engine,
-    fs: AbstractFileSystem,
-    path: str,
-    details: dict[str, Any] | None = None,
-    part: dict[str, Any] | None = None,
-) -> Handle | None:
-    """An object by the engine's own connections; None where the target reads it.
-
-    `details` are those of now; a `part` comes with the answer to the opening, if there is one.
-    """
-    try:
-        known = native.reached(fs, path)
-        if known is None:
-            return None
-        url, variables, knows_tags = known
-        bucket = "/".join(url.split("/", 3)[:3]), hash(frozenset(variables.items()))
-        # The first object of a bucket is asked for in any case: the target reads where that fails.
-        if knows_tags and bucket in _proved:
-            listed = [details] if details else fs._ls_from_cache(path) or []
-            for one in listed:
-                if one["name"] == path and one["type"] == "file" and one.get("ETag"):
-                    size, tag = one["size"], one["ETag"]
-                    return Handle.stored(engine, url, variables, size=size, e_tag=tag)
-        handle = Handle.stored(engine, url, variables, **(part or {}))
-        _proved.add(bucket)
-        return handle
-    except native.UnknownOptionError as option:
-        _tell(fs, "option", str(option))
-    except FileNotFoundError:
-        # The target tells why in its own words.
-        pass
-    except (OSError, ValueError) as error:
-        _tell(fs, "error", str(error))
-    return None
-
-
-def _native_listed(engine: Engine, fs: AbstractFileSystem, details: dict[str, Any]) -> Handle | None:
-    """An object of a listing, opened without a question to its store; None where one would be needed."""
-    try:
-        known = native.reached(fs, details["name"])
-        if known is None or not known.knows_tags or not details.get("ETag"):
-            return None
-        return Handle.stored(engine, known.url, known.variables, size=details["size"], e_tag=details["ETag"])
-    except (native.UnknownOptionError, OSError, ValueError):
-        # The opening of that file tells why.
-        return None
-
-
-def _tell(fs: AbstractFileSystem, kind: str, why: str) -> None:
-    """Tells once that a file system reads objects by itself."""
-    if (key := f"{fs._fs_token} {kind}") not in _told:
-        _told.add(key)
-        _logger.warning("%s reads by itself: %s: %s", type(fs).__name__, kind, why)
-
-
-class _Name(str):
-    """The name of the cache. A pickled file has it, and unpickling it registers the cache."""
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _Name, (str(self),)
-
-
-class ForerunCache(fsspec.caching.BaseCache):
-    """Reads of one fsspec file through the engine.
-
-    `cache_options` may have an `engine`. A pickled file goes to the default engine of the process
-    that unpickles it, because fsspec leaves cache options out.
-    """
-
-    name: ClassVar[str] = _Name("forerun")
-
-    def __init__(
-        self,
-        blocksize: int,
-        fetcher: Callable[[int, int], bytes],
-        size: int,
-        engine: Engine | None = None,
-        **_other: Any,
-    ) -> None:
-        super().__init__(blocksize, fetcher, size)
-        self._engine = engine
-        self._opened: Handle | None = None
-
-    @property
-    def engine(self) -> Engine:
-        """The engine, with one limit for all files."""
-        if self._engine is None:
-            self._engine = default_engine()
-        return self._engine
-
-    @property
-    def handle(self) -> Handle:
-        """The handle that `Engine.hint` takes; opened at the first use."""
-        if self._opened is None:
-            self._opened = self._open()
-        return self._opened
-
-    def _open(self) -> Handle:
-        fetch = self.fetcher
-        file = getattr(fetch, "__self__", None)
-        if not isinstance(file, AbstractBufferedFile):
-            return _handle(self.engine, fetch, None, f"{id(self):x}", self.size, {})
-        # Without a request: details are there unless the size was given.
-        details = getattr(file, "_details", None) or {}
-        # Options of one file are the target's alone.
-        if not (file.kwargs or getattr(file, "s3_additional_kwargs", None)):
-            handle = _native(self.engine, file.fs, file.path, details)
-            if handle is not None and handle.size() == self.size:
-                return handle
-        # The engine keeps the function that it reads with. That of a copy, because the file has
-        # this cache, and a file that keeps itself is never closed.
-        kind: Any = type(file)
-        copy = kind.__new__(kind)
-        copy.__dict__.update(file.__dict__, cache=None, _closed=True)
-        fetch = fetch.__func__.__get__(copy)  # type: ignore[attr-defined]
-        return _handle(self.engine, fetch, file.fs, file.path, self.size, details)
-
-    def _fetch(self, start: int | None, stop: int | None) -> bytes:
-        start = 0 if start is None else start
-        stop = self.size if stop is None else min(stop, self.size)
-        if start >= stop:
-            return b""
-        self.total_requested_bytes += stop - start
-        return whole(self.handle, start, stop)
 
 
 class ForerunFileSystem(ChainedFileSystem):
@@ -264,6 +97,8 @@ class ForerunFileSystem(ChainedFileSystem):
         self.engine = engine if engine is not None else default_engine()
         self.footers = Footers()
         self._following = Following()
+        # What the opening of a file has told its thread: the path, when, and the answers that were not asked for yet.
+        self._met = threading.local()
         # Files that `isfile` has opened, and when.
         self._found: dict[str, tuple[float, Handle]] = {}
         # As the target has them, for the methods of the base.
@@ -330,7 +165,8 @@ class ForerunFileSystem(ChainedFileSystem):
         """Opens a file: for reading through the engine, for writing that of the target."""
         if "r" in mode and "+" not in mode:
             return super().open(path, mode, *args, **kwargs)
-        _written.add(str(self.fs._fs_token))
+        written.add(str(self.fs._fs_token))
+        self._forget()
         return self.fs.open(self._below(path), mode, *args, **kwargs)
 
     def _open(
@@ -354,10 +190,13 @@ class ForerunFileSystem(ChainedFileSystem):
         when, handle = self._found.pop(path, (0.0, None))
         if time.monotonic() - when >= _FOUND_SECONDS:
             handle = None
-        if not kwargs and (handle or (handle := _native(self.engine, self.fs, path, part=part))):
+        if not kwargs and (handle or (handle := native_handle(self.engine, self.fs, path, part=part))):
             if self.footers.has_name(path):
                 self._announce_following(path)
-            return Object(self, path, handle)
+            opened = Object(self, path, handle)
+            if handle.modified is not None:
+                self._met.of = path, time.monotonic(), {"size": opened.size, "modified": handle.modified}
+            return opened
         file = self.fs.open(path, "rb", cache_type="none", **kwargs)
         if not isinstance(file, AbstractBufferedFile):
             file.close()
@@ -368,7 +207,33 @@ class ForerunFileSystem(ChainedFileSystem):
             return file
         else:
             size, fetch, details = file.size, file._fetch_range, file.details
-        return Object(self, path, _handle(self.engine, fetch, self.fs, path, size, details))
+        return Object(self, path, target_handle(self.engine, fetch, self.fs, path, size, details))
+
+    def size(self, path: Any) -> int | None:
+        """The size of a file. DuckDB asks for it and for the time after each opening: that has told both."""
+        known = self._met_with("size", path)
+        return self.fs.size(self._below(path)) if known is None else known  # type: ignore[no-any-return]
+
+    def modified(self, path: Any, *args: Any, **kwargs: Any) -> datetime:
+        """When a file was changed last, as its target says."""
+        known = None if args or kwargs else self._met_with("modified", path)
+        return self.fs.modified(self._below(path), *args, **kwargs) if known is None else known  # type: ignore[no-any-return]
+
+    def _met_with(self, name: str, path: Any) -> Any:
+        """What the opening just before, by the same thread, has told of this file; once."""
+        of, when, told = getattr(self._met, "of", _NOTHING_MET)
+        is_it = of == self._below(path) and time.monotonic() - when < _FOUND_SECONDS
+        return told.pop(name, None) if is_it else None
+
+    def _forget(self) -> None:
+        """Something is written, or what is known is no longer to be believed."""
+        self._met = threading.local()
+        self._found.clear()
+
+    def invalidate_cache(self, path: Any = None) -> None:
+        """Nothing that was listed, or told by an opening, is believed further."""
+        self._forget()
+        self.fs.invalidate_cache(path if path is None else self._below(path))
 
     def isfile(self, path: Any) -> bool:
         """Whether there is such a file. A Parquet file that is there is opened for the call of `open` that follows.
@@ -377,7 +242,10 @@ class ForerunFileSystem(ChainedFileSystem):
         """
         below = self._below(path)
         if self.footers.has_name(below):
-            handle = _native(self.engine, self.fs, below, part=self.footers.part(below))
+            try:
+                handle = native_handle(self.engine, self.fs, below, part=self.footers.part(below))
+            except FileNotFoundError:
+                return False
             if handle is not None:
                 while len(self._found) >= _FOUND_MAX:
                     self._found.pop(next(iter(self._found)), None)
@@ -388,7 +256,7 @@ class ForerunFileSystem(ChainedFileSystem):
     def _announce_following(self, path: str) -> None:
         listing = getattr(self.fs, "dircache", {}).get(self.fs._parent(path))
         if listing:
-            of = functools.partial(_native_listed, self.engine, self.fs)
+            of = functools.partial(listed_handle, self.engine, self.fs)
             self._following.opened(path, listing, of)
 
     def _cat(self, path: str) -> Callable[[int, int], bytes]:
@@ -535,6 +403,7 @@ _LINES_FIRST = 256 << 10
 
 # As long as a mount believes a name: a file that is replaced later is opened in its new version.
 _FOUND_SECONDS = 1.0
+_NOTHING_MET: tuple[str | None, float, dict[str, Any]] = (None, 0.0, {})
 # As many as a store is asked for at once: others were not opened at all.
 _FOUND_MAX = 64
 
@@ -558,7 +427,7 @@ def _stripped(path: str) -> str:
     return path.removeprefix("forerun://").removeprefix("forerun::")
 
 
-for _name, _method in _target.methods(_written):
+for _name, _method in _target.methods(written):
     setattr(ForerunFileSystem, _name, _method)
 
 

@@ -27,6 +27,11 @@ class Reached(NamedTuple):
     # Whether an ETag of the target's listing names the version.
     knows_tags: bool = False
 
+    @property
+    def bucket(self) -> tuple[str, int]:
+        """What has one answer for all of its objects: the same server, credentials and permissions."""
+        return "/".join(self.url.split("/", 3)[:3]), hash(frozenset(self.variables.items()))
+
 
 class UnknownOptionError(Exception):
     """An option without a counterpart: the target reads."""

@@ -50,8 +50,8 @@ pub(super) struct Arrivals {
     limit: usize,
 }
 
-/// Whether the block of a frame is resident, unread and in the order of arrival.
-const UNREAD: u8 = flag::UNREAD | flag::FILLING | flag::VACANT;
+/// Whether the block of a frame is resident, unread and in the order of arrival, not reclaimed from it.
+const UNREAD: u8 = flag::UNREAD | flag::FILLING | flag::VACANT | flag::REFERENCED;
 
 impl Arrivals {
     /// A block became resident, unread.

@@ -1,6 +1,7 @@
 //! Tests of the prefetch cache: the order of victims, and its invariant.
 
 use std::collections::BTreeMap;
+use std::vec;
 use std::vec::Vec;
 
 use forerun_core::conformance::stage::Stage;
@@ -19,7 +20,7 @@ impl PrefetchCache {
             |frame: &Frame| stage.table.flags(*frame) & (flag::FILLING | flag::VACANT) == 0;
         let resident: Vec<Frame> = frames.filter(is_there).collect();
         assert_eq!(self.len() as usize, resident.len(), "resident blocks");
-        let is_of_stream = |flags: u8| flags & (flag::UNREAD | flag::ACTIVE) == flag::UNREAD;
+        let is_of_stream = |flags: u8| flags & (flag::UNREAD | IN_A_QUEUE) == flag::UNREAD;
         let blocks: BTreeMap<u32, Frame> = resident
             .iter()
             .filter(|frame| is_of_stream(stage.table.flags(**frame)))
@@ -79,6 +80,21 @@ impl Split for Part {
     }
 }
 
+/// Our rules, and with the paper's in one place each.
+const OURS: Rules = Rules {
+    reclaims: false,
+    is_ended_first: true,
+    history_percent: 8,
+};
+const RECLAIMS: Rules = Rules {
+    reclaims: true,
+    ..OURS
+};
+const ENDED_AS_OTHERS: Rules = Rules {
+    is_ended_first: false,
+    ..OURS
+};
+
 /// Two readers of one file.
 struct Rig {
     stage: Stage,
@@ -93,12 +109,16 @@ impl Rig {
     }
 
     fn with(method: &str, percent: u64, frames: u32) -> Self {
+        Self::by(OURS, method, percent, frames)
+    }
+
+    fn by(rules: Rules, method: &str, percent: u64, frames: u32) -> Self {
         let order = match method {
             "fifo" => Order::Arrival(Arrivals::default()),
             _ => Order::Ranked(Ranking::new(rank_of(method))),
         };
         let split = crate::split::fixed::METHOD.of(&[percent]);
-        let mut method = PrefetchCache::of(order);
+        let mut method = PrefetchCache::of(order, rules);
         method.begin(frames, Some(split));
         Self {
             stage: Stage::new(frames),
@@ -201,6 +221,56 @@ fn blocks_go_first_whose_reader_has_closed_the_file() {
     rig.fetch(1, 1000, 3);
     rig.close(1);
     assert_eq!(rig.victims(4), [1000, 1001, 1002, 119]);
+}
+
+#[test]
+fn by_the_papers_rule_blocks_of_a_closed_file_go_first_only_above_the_part() {
+    for (rules, expected) in [
+        (OURS, [1000, 1001, 1002, 0, 1, 2, 19]),
+        (ENDED_AS_OTHERS, [0, 1, 2, 1000, 1001, 1002, 19]),
+    ] {
+        let mut rig = Rig::by(rules, "longest", 50, 200);
+        rig.fetch(0, 0, 20);
+        rig.read(0, 0, 3);
+        rig.fetch(1, 1000, 3);
+        rig.close(1);
+        assert_eq!(rig.victims(7), expected, "{rules:?}");
+    }
+    let mut rig = Rig::by(ENDED_AS_OTHERS, "longest", 50, 200);
+    rig.fetch(0, 0, 101);
+    rig.read(0, 0, 1);
+    rig.fetch(1, 1000, 3);
+    rig.close(1);
+    assert_eq!(
+        rig.victims(4),
+        [1000, 1001, 1002, 0],
+        "103 where 100 may be"
+    );
+}
+
+#[test]
+fn by_the_papers_rule_blocks_above_the_part_go_behind_the_ordinary_cache_and_may_be_read_there() {
+    for (method, above) in [("longest", [59, 58, 57, 56]), ("fifo", [3, 4, 5, 6])] {
+        let mut rig = Rig::by(RECLAIMS, method, 50, 200);
+        rig.fetch(0, 0, 60);
+        rig.read(0, 0, 3);
+        rig.fetch(1, 1000, 47);
+        // 104 where 100 may be: four move behind the three that were read.
+        assert_eq!(rig.victims(1), [0], "{method}");
+        assert_eq!((rig.method.of_streams, rig.method.ordinary.len()), (100, 6));
+        let frame = rig.frame(above[0]);
+        assert!(rig.stage.table.flags(frame) & flag::UNREAD != 0);
+        rig.read(1, above[1], 1);
+        let (read, rest) = (rig.victims(2), rig.victims(4));
+        assert_eq!((read, rest), (vec![1, 2], above.to_vec()), "{method}");
+    }
+    let mut rig = Rig::by(RECLAIMS, "longest", 50, 2000);
+    rig.method.begin(2000, Some(Box::new(Part(1))));
+    rig.fetch(0, 0, 40);
+    assert_eq!(rig.victims(2), [39, 38]);
+    rig.tell(Event::Missed(Rig::extent(38, 2)));
+    let percent = rig.method.split.as_mut().unwrap().percent(Nanos(0));
+    assert_eq!(percent, 3, "lost unread, as from the prefetch cache");
 }
 
 #[test]

@@ -15,7 +15,7 @@ use alloc::boxed::Box;
 use forerun_core::reclaim::Reclaim;
 use forerun_core::spec::{Knows, Method, Spec};
 
-use crate::prefetch_cache::{self, PrefetchStream, Rank};
+use crate::prefetch_cache::{self, PrefetchStream, Rank, Rules};
 
 pub(super) const METHOD: Method<Box<dyn Reclaim>> = Method {
     spec: Spec {
@@ -25,9 +25,9 @@ pub(super) const METHOD: Method<Box<dyn Reclaim>> = Method {
         source: "Li and Shen 2005 section 3.1 (PC-Coldest)",
         unfit: "readers that wait for a busy disk: they look like readers that have stopped",
         knows: Knows::Online,
-        params: &[],
+        params: Rules::PARAMS,
     },
-    build: |_| prefetch_cache::ranked(Coldest),
+    build: |values| prefetch_cache::ranked(Coldest, Rules::of(values)),
 };
 
 #[derive(Debug)]

@@ -18,7 +18,7 @@ use alloc::boxed::Box;
 use forerun_core::reclaim::Reclaim;
 use forerun_core::spec::{Knows, Method, Spec};
 
-use crate::prefetch_cache::{self, PrefetchStream, Rank};
+use crate::prefetch_cache::{self, PrefetchStream, Rank, Rules};
 
 /// CPU time counts in units of 2^16 ns (66 us, less than a timer tick) ..
 const CPU_SHIFT: u32 = 16;
@@ -36,9 +36,9 @@ pub(super) const METHOD: Method<Box<dyn Reclaim>> = Method {
         source: "Li and Shen 2005 section 3.1 (PC-Coldest+)",
         unfit: "drivers that tell no CPU time: the same as coldest",
         knows: Knows::Online,
-        params: &[],
+        params: Rules::PARAMS,
     },
-    build: |_| prefetch_cache::ranked(ColdestCpu),
+    build: |values| prefetch_cache::ranked(ColdestCpu, Rules::of(values)),
 };
 
 #[derive(Debug)]

@@ -13,7 +13,7 @@ use alloc::boxed::Box;
 use forerun_core::reclaim::Reclaim;
 use forerun_core::spec::{Knows, Method, Spec};
 
-use crate::prefetch_cache;
+use crate::prefetch_cache::{self, Rules};
 
 pub(super) const METHOD: Method<Box<dyn Reclaim>> = Method {
     spec: Spec {
@@ -22,7 +22,7 @@ pub(super) const METHOD: Method<Box<dyn Reclaim>> = Method {
         source: "Li and Shen 2005 section 4.2 (PC-AccessHistory)",
         unfit: "more streams than memory: the next blocks of each reader go first",
         knows: Knows::Online,
-        params: &[],
+        params: Rules::PARAMS,
     },
-    build: |_| prefetch_cache::by_arrival(),
+    build: |values| prefetch_cache::by_arrival(Rules::of(values)),
 };

@@ -23,7 +23,7 @@ use forerun_core::reclaim::Reclaim;
 use forerun_core::spec::{Knows, Method, Spec};
 
 use super::coldest_cpu::cpu_time;
-use crate::prefetch_cache::{self, PrefetchStream, Rank};
+use crate::prefetch_cache::{self, PrefetchStream, Rank, Rules};
 
 pub(super) const METHOD: Method<Box<dyn Reclaim>> = Method {
     spec: Spec {
@@ -33,9 +33,9 @@ pub(super) const METHOD: Method<Box<dyn Reclaim>> = Method {
         source: "Li and Shen 2005 section 4.2, the approximated optimum",
         unfit: "programs that announce nothing: the same as coldest-cpu",
         knows: Knows::Hinted,
-        params: &[],
+        params: Rules::PARAMS,
     },
-    build: |_| prefetch_cache::ranked(Furthest),
+    build: |values| prefetch_cache::ranked(Furthest, Rules::of(values)),
 };
 
 #[derive(Debug)]

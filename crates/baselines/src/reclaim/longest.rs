@@ -17,7 +17,7 @@ use alloc::boxed::Box;
 use forerun_core::reclaim::Reclaim;
 use forerun_core::spec::{Knows, Method, Spec};
 
-use crate::prefetch_cache::{self, PrefetchStream, Rank};
+use crate::prefetch_cache::{self, PrefetchStream, Rank, Rules};
 
 pub(super) const METHOD: Method<Box<dyn Reclaim>> = Method {
     spec: Spec {
@@ -26,9 +26,9 @@ pub(super) const METHOD: Method<Box<dyn Reclaim>> = Method {
         source: "Li and Shen 2005 section 3.1 (PC-Longest)",
         unfit: "one long stream among idle ones: the idle ones keep their blocks",
         knows: Knows::Online,
-        params: &[],
+        params: Rules::PARAMS,
     },
-    build: |_| prefetch_cache::ranked(Longest),
+    build: |values| prefetch_cache::ranked(Longest, Rules::of(values)),
 };
 
 #[derive(Debug)]

@@ -181,7 +181,7 @@ fn an_unknown_preset() {
 $ forerun read --preset forrun Cargo.toml
 error: invalid value 'forrun' for '--preset <NAME>': no preset "forrun": nearest are forerun, mount, once
 $ forerun bench --preset cp,linux-2.6.23
-error: invalid value 'linux-2.6.23' for '--preset <A,B,..>': no preset "linux-2.6.23": nearest are linux-2.6.24, linux-2.6.22, one-block, kernel, or with --hints a hinted method
+error: invalid value 'linux-2.6.23' for '--preset <A,B,..>': no preset "linux-2.6.23": nearest are linux-2.6.24, linux-2.6.3, linux-2.6.22, kernel, or with --hints a hinted method
 
 "#]]
     );

@@ -21,6 +21,7 @@ mod limits;
 mod liveness;
 mod memory;
 mod metrics;
+mod monitoring;
 mod owners;
 mod passed_bytes;
 mod passthrough;

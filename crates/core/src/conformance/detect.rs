@@ -71,6 +71,11 @@ impl Ahead for View<'_> {
     fn room(&self) -> u32 {
         self.run.limit
     }
+
+    /// At every fifth question.
+    fn is_congested(&self) -> bool {
+        self.run.answers.len() % 5 == 4
+    }
 }
 
 /// Checks the detect method that `make` builds, but for some rules.
@@ -189,16 +194,15 @@ impl<'a> DetectRun<'a> {
             count,
             previous,
         };
-        if self.method.get_mut().sees_every_read() {
-            for _ in 0..2 {
-                let answer = self.ask(&access, |method, view| method.read(&access, view))?;
-                if answer.is_none() {
-                    break;
-                }
-            }
+        let sees_blocks = self.method.get_mut().sees_every_block();
+        if self.method.get_mut().sees_every_read() && !sees_blocks {
+            self.show(&access)?;
         }
         for at in (u64::from(first.0)..end).map(|at| Block(at as u32)) {
             let access = access.at(at);
+            if sees_blocks {
+                self.show(&access)?;
+            }
             let Some(place) = self.place_mut(at) else {
                 continue;
             };
@@ -215,6 +219,16 @@ impl<'a> DetectRun<'a> {
             }
         }
         self.previous = Some(Block((end - 1) as u32));
+        Ok(())
+    }
+
+    fn show(&mut self, access: &Access) -> Result<(), Broken> {
+        for _ in 0..2 {
+            let answer = self.ask(access, |method, view| method.read(access, view))?;
+            if answer.is_none() {
+                break;
+            }
+        }
         Ok(())
     }
 

@@ -79,11 +79,18 @@ impl Engine {
         if has_pattern {
             self.take_hints(reader, access);
         }
-        if self.methods.sees_every_read && has_pattern && !self.is_announced(reader, first) {
-            self.show_read(reader, access);
+        if self.methods.sees_every_read && !self.methods.sees_every_block && has_pattern {
+            self.show(reader, access);
         }
         self.go_on(id);
         Some(())
+    }
+
+    /// The detector sees a read, unless it was announced.
+    fn show(&mut self, reader: ReaderId, access: Access) {
+        if !self.is_announced(reader, access.block) {
+            self.show_read(reader, access);
+        }
     }
 
     /// Counts each block by its state when it was asked for.
@@ -157,6 +164,9 @@ impl Engine {
         if past_end {
             self.answer(id, Served::End);
             return Some(false);
+        }
+        if self.methods.sees_every_block && wants != Wants::Idle {
+            self.show(reader, access);
         }
         if self.memory.table.find(file, first).is_none() {
             if alone || self.pace(file) == Pace::Hangs {
@@ -246,6 +256,9 @@ impl Engine {
         })
         .blocks()
         {
+            if self.methods.sees_every_block && block != first {
+                self.show(reader, access.at(block));
+            }
             let Some(found) = self.memory.table.find(file, block) else {
                 break;
             };

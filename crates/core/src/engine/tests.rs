@@ -384,6 +384,10 @@ fn step() -> impl Strategy<Value = Step> {
         })),
         1 => any::<u64>().prop_map(|blocks| Step::Input(Input::Hits { reader: ReaderId(0), blocks: blocks % 1000 })),
         1 => (0..8u64 << 20).prop_map(|memory| Step::Input(Input::Limit { memory: Bytes(memory) })),
+        1 => (0..3u16, any::<bool>()).prop_map(|(device, is_congested)| Step::Input(Input::Congested {
+            device: DeviceId(device),
+            is_congested,
+        })),
         1 => (0..2u16, profile()).prop_map(|(device, profile)| Step::Input(Input::Device {
             device: DeviceId(device),
             profile

@@ -33,6 +33,7 @@ struct View<'a> {
     in_flight_max: u32,
     profile: &'a Profile,
     location: Bytes,
+    is_congested: bool,
 }
 
 impl Ahead for View<'_> {
@@ -63,6 +64,10 @@ impl Ahead for View<'_> {
 
     fn room(&self) -> u32 {
         self.room
+    }
+
+    fn is_congested(&self) -> bool {
+        self.is_congested
     }
 }
 
@@ -190,7 +195,7 @@ impl Engine {
         self.rejoin(extent);
     }
 
-    /// A read begins, for methods that see every one.
+    /// A read begins, or comes to its next block, for methods that see every one.
     pub(super) fn show_read(&mut self, reader: ReaderId, access: Access) {
         let Some(file) = known(self.readers.reader(reader), READER).map(|r| r.file) else {
             return;
@@ -237,6 +242,7 @@ impl Engine {
             in_flight_max: self.settings.in_flight_max,
             profile: device.profile(),
             location: place.position,
+            is_congested: device.is_congested(),
         };
         let window = question(state.detect.as_mut(), &access, &view)?;
         if window.size == 0 || u64::from(window.start.0) >= blocks {

@@ -41,6 +41,10 @@ impl Words<'_> {
                 device: DeviceId(self.number("a device")?),
                 profile: self.profile()?,
             },
+            "congested" => Input::Congested {
+                device: DeviceId(self.number("a device")?),
+                is_congested: self.flag("begins", "ends")?,
+            },
             "file" => Input::File {
                 file: FileId(self.number("a file")?),
                 placement: self.placement()?,

@@ -60,6 +60,13 @@ impl Display for Input {
                 }
                 write!(f, "first {first} count {count} {kind}")
             }
+            Self::Congested {
+                device,
+                is_congested,
+            } => {
+                let kind = if *is_congested { "begins" } else { "ends" };
+                write!(f, "congested {device} {kind}")
+            }
             Self::Release { read } => write!(f, "release {read}"),
             Self::Touch {
                 reader,

@@ -97,6 +97,8 @@ struct Online {
     alone: u32,
     /// When the last request ended.
     ended: Nanos,
+    /// When the first costs were measured: before, the expected times of requests were only told.
+    measured: Nanos,
     /// Whether it was seen, not only told.
     saw_servers: bool,
     /// From the beginning on every epoch saw more of them.
@@ -149,6 +151,7 @@ impl Online {
             floor,
             alone: floor.min((profile.most() / 4).max(1)),
             ended: Nanos(0),
+            measured: Nanos(u64::MAX),
             saw_servers: false,
             is_growing: !is_told,
             epoch: Epoch::default(),
@@ -313,6 +316,9 @@ impl Measure for Online {
             false => self.since_on_time.saturating_add(1),
         };
         self.learn(sample, before);
+        if self.costs.requests() > 0 {
+            self.measured = self.measured.min(sample.ended);
+        }
         if sample.in_flight <= self.alone {
             let left = self.probes.saturating_sub(1);
             self.probes = match self.since_on_time == 0 && self.profile.is_served() {
@@ -326,7 +332,7 @@ impl Measure for Online {
             if self.costs.requests() >= FIRST {
                 self.limit = limit_of(self.floor);
             }
-        } else if sample.in_flight > self.alone {
+        } else if sample.in_flight > self.alone && (self.knows_servers || sample.sent >= self.measured) {
             self.count(sample);
         }
         self.profile = self.costs.profile(self.believed()).with_most(self.most);

@@ -39,6 +39,8 @@ pub(crate) struct Device {
     pub(super) arm: Arm,
     /// While a want that was taken out is being decided: its fetch keeps its place in line.
     pub(super) deciding: Option<Want>,
+    /// The host says that its queue for the device is congested.
+    pub(super) is_congested: bool,
 }
 
 impl Device {
@@ -50,6 +52,7 @@ impl Device {
             load: Load::default(),
             arm: Arm::default(),
             deciding: None,
+            is_congested: false,
         }
     }
 
@@ -60,6 +63,11 @@ impl Device {
 
     pub(crate) fn measure(&self) -> &dyn Measure {
         self.measure.as_ref()
+    }
+
+    /// Whether the host's queue for it is congested.
+    pub(crate) fn is_congested(&self) -> bool {
+        self.is_congested
     }
 
     /// Fetches handed to the driver and not completed.

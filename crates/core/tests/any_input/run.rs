@@ -67,6 +67,7 @@ struct Folders {
 fn name(input: &Input) -> &'static str {
     match input {
         Input::Device { .. } => "device",
+        Input::Congested { .. } => "congested",
         Input::File { .. } => "file",
         Input::Open { .. } => "open",
         Input::Read { wants, .. } => match wants {

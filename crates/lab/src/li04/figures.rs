@@ -7,7 +7,8 @@ use super::super::lab::Lab;
 use super::super::plot::{Line, plotted};
 use super::super::{Exhibit, Shown};
 use super::scenes::{
-    Benchmark, CLIPS, Disk, FOUR, KERNELS, LEVELS, ONE_RAND, ONE_WHOLE, SEARCH, TWO_RAND, run,
+    Benchmark, CLIPS, Disk, FOUR, KERNELS, LEVELS, ONE_RAND, ONE_WHOLE, SEARCH, TWO_RAND, Version,
+    run,
 };
 use forerun_sim::device;
 
@@ -69,7 +70,8 @@ fn drive(_: &mut Lab, shown: &mut Shown) {
 
 fn rates(lab: &mut Lab, benchmark: Benchmark, disk: Disk) -> Vec<Line> {
     let line = |kernel: super::scenes::Kernel| {
-        let point = |level| (level, run(lab, benchmark, kernel, disk, level).rate());
+        let on = (disk, Version::Quarter);
+        let point = |level| (level, run(lab, benchmark, kernel, on, level).rate());
         (kernel.name.to_owned(), LEVELS.map(point).to_vec())
     };
     KERNELS.map(line).to_vec()
@@ -103,7 +105,8 @@ fn search(lab: &mut Lab, shown: &mut Shown) {
     panels(lab, shown, &[SEARCH], Disk::Anticipatory);
     let line = |kernel: super::scenes::Kernel| {
         let point = |level| {
-            let report = run(lab, SEARCH, kernel, Disk::Anticipatory, level);
+            let on = (Disk::Anticipatory, Version::Quarter);
+            let report = run(lab, SEARCH, kernel, on, level);
             (level, report.response_ms())
         };
         (kernel.name.to_owned(), LEVELS.map(point).to_vec())

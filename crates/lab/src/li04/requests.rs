@@ -5,8 +5,8 @@ use super::super::lab::Lab;
 use super::super::numbers::{answer, best, by_level, judged, least, rounded};
 use super::drive::optimum;
 use super::scenes::{
-    AP, Benchmark, CP, Disk, FOUR, KERNELS, LEVELS, LINUX, MICROBENCHMARKS, ONE_RAND, ONE_WHOLE,
-    TWO_RAND, rates, ratios,
+    AP, AP_AS_LINUX, Benchmark, CP, Disk, FOUR, KERNELS, LEVELS, LINUX, MICROBENCHMARKS, ONE_RAND,
+    ONE_WHOLE, TWO_RAND, Version, rates, ratios,
 };
 
 /// The estimate of C2 for a benchmark.
@@ -19,13 +19,13 @@ fn estimate(benchmark: Benchmark) -> f64 {
     }
 }
 
-pub(super) fn c3(lab: &mut Lab) -> Answer {
+pub(super) fn c3(lab: &mut Lab, version: Version) -> Answer {
     let mut worst = Vec::new();
     let mut alone = 0.0;
     for benchmark in MICROBENCHMARKS {
         let optimum = estimate(benchmark);
         let parts = [Disk::Elevator, Disk::Anticipatory].map(|disk| {
-            let mut parts = rates(lab, benchmark, CP, disk).map(|rate| rate / optimum);
+            let mut parts = rates(lab, benchmark, CP, (disk, version)).map(|rate| rate / optimum);
             if benchmark == ONE_RAND {
                 alone = parts[0];
                 parts[0] = f64::MAX;
@@ -42,23 +42,28 @@ pub(super) fn c3(lab: &mut Lab) -> Answer {
     judged(holds, worst, note)
 }
 
-pub(super) fn c4(lab: &mut Lab) -> Answer {
-    let ratios = ratios(lab, ONE_WHOLE, (CP, LINUX), Disk::Elevator);
+pub(super) fn c4(lab: &mut Lab, version: Version) -> Answer {
+    let ratios = ratios(lab, ONE_WHOLE, (CP, LINUX), (Disk::Elevator, version));
     let note = format!("by requests at a time: {}", by_level(&ratios, &LEVELS));
     answer(vec![rounded(best(&ratios), 2)], note)
 }
 
-pub(super) fn c5(lab: &mut Lab) -> Answer {
-    let ratios = ratios(lab, ONE_WHOLE, (AP, CP), Disk::Elevator);
-    let note = format!("by requests at a time: {}", by_level(&ratios, &LEVELS));
+pub(super) fn c5(lab: &mut Lab, version: Version) -> Answer {
+    let on = (Disk::Elevator, version);
+    let [ratios, grown] = [AP, AP_AS_LINUX].map(|ap| ratios(lab, ONE_WHOLE, (ap, CP), on));
+    let note = format!(
+        "by requests at a time: {}; with AP's windows growing as Linux's do: {}",
+        by_level(&ratios, &LEVELS),
+        by_level(&grown, &LEVELS)
+    );
     answer(vec![rounded(best(&ratios), 2)], note)
 }
 
-pub(super) fn c6(lab: &mut Lab) -> Answer {
+pub(super) fn c6(lab: &mut Lab, version: Version) -> Answer {
     let (mut measured, mut holds, mut levels) = (Vec::new(), true, Vec::new());
     for benchmark in [ONE_RAND, TWO_RAND] {
-        let aggressive = ratios(lab, benchmark, (AP, CP), Disk::Elevator);
-        let competitive = ratios(lab, benchmark, (CP, LINUX), Disk::Elevator);
+        let aggressive = ratios(lab, benchmark, (AP, CP), (Disk::Elevator, version));
+        let competitive = ratios(lab, benchmark, (CP, LINUX), (Disk::Elevator, version));
         let from_4 = LEVELS
             .iter()
             .zip(&competitive)
@@ -80,8 +85,8 @@ pub(super) fn c6(lab: &mut Lab) -> Answer {
     judged(holds, measured, note)
 }
 
-pub(super) fn c7(lab: &mut Lab) -> Answer {
-    let all = KERNELS.map(|kernel| rates(lab, FOUR, kernel, Disk::Elevator));
+pub(super) fn c7(lab: &mut Lab, version: Version) -> Answer {
+    let all = KERNELS.map(|kernel| rates(lab, FOUR, kernel, (Disk::Elevator, version)));
     let spreads = (0..LEVELS.len()).map(|at| {
         let at_level = all.map(|rates| rates[at]);
         best(&at_level) / least(&at_level).max(1e-9)
@@ -91,10 +96,11 @@ pub(super) fn c7(lab: &mut Lab) -> Answer {
     judged(spread <= 1.05, vec![rounded(spread, 3)], note)
 }
 
-pub(super) fn c8(lab: &mut Lab) -> Answer {
-    let mut gain = |benchmark, disk| best(&ratios(lab, benchmark, (CP, LINUX), disk));
-    let without = gain(ONE_WHOLE, Disk::Elevator);
-    let with = [ONE_WHOLE, ONE_RAND, TWO_RAND].map(|benchmark| gain(benchmark, Disk::Anticipatory));
+pub(super) fn c8(lab: &mut Lab, version: Version) -> Answer {
+    let mut gain = |benchmark, on| best(&ratios(lab, benchmark, (CP, LINUX), on));
+    let without = gain(ONE_WHOLE, (Disk::Elevator, version));
+    let with = [ONE_WHOLE, ONE_RAND, TWO_RAND]
+        .map(|benchmark| gain(benchmark, (Disk::Anticipatory, version)));
     let holds = with[0] < without && with[1] > 1.3 && with[2] > 1.3;
     let note = format!(
         "the best of CP over Linux with anticipation, of One-Whole-0 (without: {without:.2}), One-Rand-10 and Two-Rand-0"

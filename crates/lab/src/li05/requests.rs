@@ -7,8 +7,8 @@ use super::super::lab::Lab;
 use super::super::numbers::{answer, best, by_level, judged, least, rounded, shown};
 use super::scenes::{
     ACCESS_HISTORY, Benchmark, COLDEST, COLDEST_PLUS, Conditions, DEFAULT, FOUR, HIGH, KERNELS,
-    LEVELS, LONGEST, ONE_RAND, ONE_WHOLE, OPTIMUM, PC_ACCESS_HISTORY, SWAPPED, TWO_RAND, from,
-    ratios, run,
+    LEVELS, LONGEST, ONE_RAND, ONE_WHOLE, OPTIMUM, OURS, PC_ACCESS_HISTORY, REFUSED, SWAPPED,
+    TWO_RAND, from, ratios, run,
 };
 
 const OVER: (super::scenes::Kernel, super::scenes::Kernel) = (COLDEST_PLUS, ACCESS_HISTORY);
@@ -19,11 +19,13 @@ const ALIKE: f64 = 0.99;
 pub(super) fn p3(lab: &mut Lab) -> Answer {
     let high = from(&LEVELS, HIGH);
     let all = ratios(lab, ONE_RAND, OVER, &high, DEFAULT);
-    let swapped = ratios(lab, ONE_RAND, OVER, &high, SWAPPED);
+    let [swapped, refused] =
+        [SWAPPED, REFUSED].map(|conditions| ratios(lab, ONE_RAND, OVER, &high, conditions));
     let note = format!(
-        "{}; with the handlers' memory swapped out: {}",
+        "{}; with the handlers' memory swapped out: {}; with a congested queue that refuses readahead, as shipped: {}",
         by_level(&all, &high),
-        by_level(&swapped, &high)
+        by_level(&swapped, &high),
+        by_level(&refused, &high)
     );
     answer(all.iter().map(|n| rounded(*n, 2)).collect(), note)
 }
@@ -36,11 +38,13 @@ pub(super) fn p4(lab: &mut Lab) -> Answer {
             .position(|one| *one == level)
             .map_or(0.0, |at| all[at])
     };
-    let swapped = ratios(lab, TWO_RAND, OVER, &LEVELS, SWAPPED);
+    let [swapped, ours] =
+        [SWAPPED, OURS].map(|conditions| ratios(lab, TWO_RAND, OVER, &LEVELS, conditions));
     let note = format!(
-        "{}; with the handlers' memory swapped out: {}",
+        "{}; with the handlers' memory swapped out: {}; with our rules of the prefetch cache: {}",
         by_level(&all, &LEVELS),
-        by_level(&swapped, &LEVELS)
+        by_level(&swapped, &LEVELS),
+        by_level(&ours, &LEVELS)
     );
     answer(vec![rounded(at(400), 2), rounded(at(500), 2)], note)
 }
@@ -53,18 +57,23 @@ pub(super) fn p5(lab: &mut Lab) -> Answer {
         (PC_ACCESS_HISTORY, ACCESS_HISTORY),
     ];
     let all = pairs.map(|pair| ratios(lab, TWO_RAND, pair, &high, DEFAULT));
-    let swapped = pairs.map(|pair| ratios(lab, TWO_RAND, pair, &high, SWAPPED));
+    let [swapped, ours] = [SWAPPED, OURS]
+        .map(|conditions| pairs.map(|pair| ratios(lab, TWO_RAND, pair, &high, conditions)));
     let measured: Vec<f64> = all.iter().map(|ratios| rounded(least(ratios), 2)).collect();
     let holds = measured.iter().all(|ratio| *ratio >= ALIKE);
     let note = format!(
         "the least of each pair. Coldest+ over Coldest: {}; Coldest+ over Longest: {}; PC-AccessHistory over AccessHistory: {}. Up to \
-         1 % less counts as alike. With the handlers' memory swapped out: {}; {}; {}",
+         1 % less counts as alike. With the handlers' memory swapped out: {}; {}; {}. With our rules of the prefetch cache: \
+         {}; {}; {}",
         by_level(&all[0], &high),
         by_level(&all[1], &high),
         by_level(&all[2], &high),
         shown(&swapped[0]),
         shown(&swapped[1]),
-        shown(&swapped[2])
+        shown(&swapped[2]),
+        shown(&ours[0]),
+        shown(&ours[1]),
+        shown(&ours[2])
     );
     judged(holds, measured, note)
 }

@@ -207,6 +207,11 @@ impl Device for Array {
         devices.any(|device| device.is_full_for(process))
     }
 
+    fn is_congested(&self) -> bool {
+        let mut devices = self.devices.iter();
+        devices.any(|device| device.is_congested())
+    }
+
     fn usage(&self) -> Usage {
         let busy = self.devices.iter().map(|device| device.usage().busy.0);
         Usage {

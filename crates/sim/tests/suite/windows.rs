@@ -1,4 +1,4 @@
-//! The windows of Table 2 in Wu 2010, exactly (claim W1).
+//! The windows of Table 2 in Wu 2010, exactly (claim W1), and those of the readahead before it.
 
 use forerun_core::Block;
 
@@ -41,4 +41,35 @@ fn windows_of_one_page_reads_are_those_of_table_2() {
     );
     let at: Vec<Block> = issued[..5].iter().filter_map(|one| one.at).collect();
     assert_eq!(at, [Block(0), Block(1), Block(4), Block(12), Block(28)]);
+}
+
+/// A file of 128 pages by the rules of Linux 2.6.3 and 2.6.10, in reads of one page and of sixteen: the headers of both
+/// methods have the tables.
+#[test]
+fn windows_of_older_kernels_are_those_of_their_headers_whatever_the_size_of_reads() {
+    for (preset, expected) in [
+        (
+            "linux-2.6.3",
+            [(0, 16), (16, 34), (34, 66), (66, 98), (98, 128)].as_slice(),
+        ),
+        (
+            "linux-2.6.10",
+            &[(0, 16), (16, 33), (33, 58), (58, 90), (90, 122), (122, 128)],
+        ),
+    ] {
+        for read_bytes in [4096, 65_536, 1000] {
+            let load = format!("sequential(file_bytes=524288,read_bytes={read_bytes})");
+            let (report, journal) = journal(preset, DISK, &load);
+            let issued = issued(&journal);
+            let windows = issued
+                .iter()
+                .map(|one| (one.extent.first.0, one.extent.end() as u32));
+            assert_eq!(
+                windows.collect::<Vec<_>>(),
+                expected,
+                "{preset} {read_bytes}"
+            );
+            assert_eq!(report.bytes.0, 524_288);
+        }
+    }
 }

@@ -21,8 +21,8 @@
 //!
 //! The elevator goes upwards, and back to a request close behind. A request older than `expire_ns`
 //! is served first, so that no process keeps a disk to itself. Requests that follow each other in
-//! the queue become one, as in a block layer. With `requests_max` a process sleeps while so many wait,
-//! unless the disk idles for it. Linux's batches of writes do not occur.
+//! the queue become one, as in a block layer. With `requests_max` a process sleeps while so many wait, unless the disk
+//! idles for it; `congested_from` tells when kernels refuse readahead. Linux's batches of writes do not occur.
 
 use std::collections::BTreeMap;
 
@@ -80,6 +80,20 @@ const PARAMS: &[Param] = &[
         min: 0,
         max: 1 << 20,
     },
+    Param {
+        name: "congested_from",
+        summary: "requests from which on the queue is congested; Linux's is 7/8 of nr_requests, 112; 0: never",
+        default: 0,
+        min: 0,
+        max: 1 << 20,
+    },
+    Param {
+        name: "congested_until",
+        summary: "requests below which it is so no longer; Linux's is 13/16 of nr_requests, 104",
+        default: 104,
+        min: 0,
+        max: 1 << 20,
+    },
 ];
 
 /// The weight of a new value in a mean, as a shift: an eighth, so that three or four reads show the
@@ -113,6 +127,8 @@ struct Anticipatory {
     merge: Bytes,
     look: u64,
     most: usize,
+    /// Requests from which on the queue is congested, and until when.
+    congested: (usize, usize),
     /// When the oldest request's age was looked at last.
     looked: Nanos,
     processes: BTreeMap<Process, Habits>,
@@ -130,6 +146,9 @@ impl Anticipatory {
             merge: Bytes(values.get("merge_bytes")),
             look: values.get("look_ns"),
             most: values.get("requests_max") as usize,
+            congested: ["congested_from", "congested_until"]
+                .map(|name| values.get(name) as usize)
+                .into(),
             looked: Nanos(0),
             processes: BTreeMap::new(),
             last: None,
@@ -222,6 +241,11 @@ impl Scheduler for Anticipatory {
     fn requests_max(&self, process: Process) -> Option<usize> {
         let is_awaited = self.is_waiting && self.last == Some(process);
         (self.most > 0 && !is_awaited).then_some(self.most)
+    }
+
+    fn is_congested(&self, requests: usize, was: bool) -> bool {
+        let (from, until) = self.congested;
+        from > 0 && (requests >= from || was && requests >= until)
     }
 }
 
@@ -341,6 +365,32 @@ mod tests {
     }
 
     #[test]
+    fn a_queue_is_congested_until_it_is_shorter_than_it_was_at_first() {
+        let profile = Profile::constant(Nanos(8_000_000), 80_000_000).unwrap();
+        let congested = |text: &str| {
+            let scheduler = super::super::parse(text).unwrap();
+            let mut device = Queued::new(scheduler, Switching::new(profile.clone()));
+            let mut seen = Vec::new();
+            for id in 0..5 {
+                device.submit(Nanos(0), Request::new(id, Bytes(id << 30), Bytes(65_536)));
+                seen.push(device.is_congested());
+            }
+            while let Some(next) = device.next_event() {
+                device.advance(next, &mut Vec::new());
+                seen.push(device.is_congested());
+            }
+            seen
+        };
+        // One to five requests, that at the disk included, then four to none.
+        let (free, full) = (false, true);
+        assert_eq!(
+            congested("anticipatory(wait_ns=0,congested_from=4,congested_until=2)"),
+            [free, free, free, full, full, full, full, full, free, free]
+        );
+        assert_eq!(congested("anticipatory(wait_ns=0)"), [free; 10]);
+    }
+
+    #[test]
     fn the_mean_of_few_samples_is_their_mean() {
         let three = [30, 60, 90];
         let mean = (0..)
@@ -351,7 +401,8 @@ mod tests {
 
     #[test]
     fn processes_beyond_the_most_are_forgotten() {
-        let mut scheduler = Anticipatory::new(&Values::new(METHOD.spec.params, &[1, 1, 0, 0, 0]));
+        let mut scheduler =
+            Anticipatory::new(&Values::new(METHOD.spec.params, &[1, 1, 0, 0, 0, 0, 0]));
         for process in 0..2 * PROCESSES_MAX as u32 {
             let request = Request::new(0, Bytes(0), Bytes(1)).by(Process(process));
             scheduler.came(Nanos(process.into()), &request);

@@ -1,4 +1,4 @@
-//! Legacy readahead: Linux 2.6.0 to 2.6.22, kept to be measured against.
+//! Readahead of Linux 2.6.11 to 2.6.22, which papers call legacy: kept to be measured against.
 //!
 //! Two windows an open file, the current one and the one ahead, and a check of every single read:
 //!
@@ -24,14 +24,14 @@ use forerun_core::spec::{Knows, Method, Spec};
 
 pub(super) const METHOD: Method<Box<dyn Detect>> = Method {
     spec: Spec {
-        name: "legacy",
+        name: "linux-2.6.22",
         summary: "two windows, sequentiality checked on every read",
-        source: "wu10 sections 3.2 and 5; Linux 2.6.0 to 2.6.22",
+        source: "wu10 sections 3.2 and 5; Linux 2.6.11 to 2.6.22",
         unfit: "interleaved streams, random reads in between, memory pressure",
         knows: Knows::Online,
         params: &[],
     },
-    build: |_| Box::new(Legacy::default()),
+    build: |_| Box::new(TwoWindows::default()),
 };
 
 /// Cached blocks in a row after which it takes the file for cached (Wu 2010, section 5.2).
@@ -60,7 +60,7 @@ impl RunOfBlocks {
 }
 
 #[derive(Debug, Default)]
-struct Legacy {
+struct TwoWindows {
     current: Option<RunOfBlocks>,
     ahead: Option<RunOfBlocks>,
     lost: bool,
@@ -70,7 +70,7 @@ struct Legacy {
     in_cache: bool,
 }
 
-impl Legacy {
+impl TwoWindows {
     fn close(&mut self) {
         self.current = None;
         self.ahead = None;
@@ -113,7 +113,7 @@ impl Legacy {
     }
 }
 
-impl Detect for Legacy {
+impl Detect for TwoWindows {
     fn sees_every_read(&self) -> bool {
         true
     }

@@ -1,0 +1,122 @@
+"""Handles of objects that a file system of fsspec names.
+
+Problem: a target reads in Python, one event loop for all, where the engine has connections of its own; but the target
+alone knows what its options mean. Mechanism: a handle by the engine's own client where `forerun.native` finds the way
+(`native_handle`), without a question to the store where the details of the object are known (`known_handle`), and one
+that reads with a function of the target everywhere else (`target_handle`).
+
+Called by `forerun.fsspec` and its cache.
+"""
+
+import errno
+import itertools
+import logging
+import os
+from collections.abc import Callable
+from typing import Any
+
+from fsspec.spec import AbstractFileSystem
+
+from . import native
+from ._forerun import Engine, Handle
+
+# Names of an object's version in the details of file systems, the strongest first.
+_VERSIONS = ("ETag", "etag", "generation", "version_id", "md5Hash", "content_md5", "checksum")
+# A time names a version where nothing is written through this module: two writes may have one time.
+_TIMES = ("mtime", "LastModified", "last_modified", "updated")
+
+_logger = logging.getLogger("forerun")
+_devices: dict[str, int] = {}
+# File systems that something was written to.
+written: set[str] = set()
+_told: set[str] = set()
+# Buckets whose objects the engine's own client has opened.
+proved: set[tuple[str, int]] = set()
+_unshared = itertools.count()
+
+
+def _device(fs: AbstractFileSystem) -> int:
+    """A number for each file system: requests to one are measured together."""
+    return _devices.setdefault(str(fs._fs_token), len(_devices))
+
+
+def _version(fs: AbstractFileSystem | None, details: dict[str, Any]) -> str:
+    """The version of an object, or one that no other file has."""
+    has_times = fs is None or str(fs._fs_token) not in written
+    for key in (*_VERSIONS, *(_TIMES if has_times else ())):
+        if details.get(key):
+            return f"{key}={details[key]},size={details.get('size')}"
+    return f"unknown-{os.getpid()}-{next(_unshared)}"
+
+
+def target_handle(
+    engine: Engine,
+    fetch: Callable[[int, int], bytes],
+    fs: AbstractFileSystem | None,
+    path: str,
+    size: int,
+    details: dict[str, Any],
+) -> Handle:
+    device = 0 if fs is None else _device(fs)
+    # A path is one object in its file system alone.
+    version = f"{device} {_version(fs, details)}"
+    return Handle.fetched(engine, fetch, path, version, size, device=device)
+
+
+def native_handle(
+    engine: Engine,
+    fs: AbstractFileSystem,
+    path: str,
+    details: dict[str, Any] | None = None,
+    part: dict[str, Any] | None = None,
+) -> Handle | None:
+    """An object by the engine's own connections; None where the target reads it.
+
+    `details` are those of now; a `part` comes with the answer to the opening, if there is one. Raises `FileNotFoundError`
+    where the store says that there is no such object: zarr looks for three of which two are never there.
+    """
+    try:
+        known = native.reached(fs, path)
+        if known is None:
+            return None
+        # The first object of a bucket is asked for in any case: the target reads where that fails.
+        if known.bucket in proved:
+            for one in [details] if details else fs._ls_from_cache(path) or []:
+                if one["name"] == path and (handle := known_handle(engine, known, one)):
+                    return handle
+        handle = Handle.stored(engine, known.url, known.variables, **(part or {}))
+        proved.add(known.bucket)
+        return handle
+    except native.UnknownOptionError as option:
+        tell(fs, "option", str(option))
+    except FileNotFoundError as error:
+        # Of what else is missing, a bucket, the target tells in its own words.
+        if error.strerror == os.strerror(errno.ENOENT):
+            raise FileNotFoundError(errno.ENOENT, error.strerror, path) from None
+    except (OSError, ValueError) as error:
+        tell(fs, "error", str(error))
+    return None
+
+
+def known_handle(engine: Engine, known: native.Reached, details: dict[str, Any]) -> Handle | None:
+    """An object of which the details are known, opened without a question to its store; None where one is needed."""
+    if not known.knows_tags or details.get("type", "file") != "file" or not details.get("ETag"):
+        return None
+    return Handle.stored(engine, known.url, known.variables, size=details["size"], e_tag=details["ETag"])
+
+
+def listed_handle(engine: Engine, fs: AbstractFileSystem, details: dict[str, Any]) -> Handle | None:
+    """An object of a listing, opened without a question to its store; None where one would be needed."""
+    try:
+        known = native.reached(fs, details["name"])
+        return known and known_handle(engine, known, details)
+    except (native.UnknownOptionError, OSError, ValueError):
+        # The opening of that file tells why.
+        return None
+
+
+def tell(fs: AbstractFileSystem, kind: str, why: str) -> None:
+    """Tells once that a file system reads objects by itself."""
+    if (key := f"{fs._fs_token} {kind}") not in _told:
+        _told.add(key)
+        _logger.warning("%s reads by itself: %s: %s", type(fs).__name__, kind, why)
