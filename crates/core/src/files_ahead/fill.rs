@@ -19,8 +19,8 @@ use alloc::vec::Vec;
 
 use super::habit::{Habit, Parts};
 use super::{
-    ASKED_MAX, Asked, Budget, Counts, FILL, FREE, FilesAhead, FollowedRun, IDLE, OPENS, State,
-    WINDOW,
+    ASKED_MAX, Asked, Budget, Counts, FILL, FREE, FilesAhead, FollowedRun, IDLE, OPENS, SAVED_MIN,
+    State, WINDOW,
 };
 use crate::next_file::{Limits, Place, RunId};
 use crate::protocol::Output;
@@ -100,7 +100,7 @@ impl FilesAhead {
         let in_time = saved.saturating_mul(budget.depth);
         let blocks_max = in_time.saturating_sub(wasted_blocks).min(budget.blocks);
         let blocks_max = blocks_max.saturating_sub(self.blocks);
-        if files_max == 0 || blocks_max == 0 {
+        if saved < SAVED_MIN || files_max == 0 || blocks_max == 0 {
             return None;
         }
         let (mut files, mut blocks, mut tail) = (0, 0, run.tail);
