@@ -174,7 +174,7 @@ pub(super) fn ratios(
     levels: &[u64],
     conditions: Conditions,
 ) -> Vec<f64> {
-    if lab.is_sample && conditions.is_for_notes() {
+    if (lab.is_sample || lab.seed.is_some()) && conditions.is_for_notes() {
         return Vec::new();
     }
     let ratio = |level: &u64| {
