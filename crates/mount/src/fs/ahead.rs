@@ -49,8 +49,8 @@ pub(super) struct AheadFile {
 /// A file with the reader it got.
 pub(super) type Opening = (Readable, Attributes, Option<Reader>);
 
-/// Files that are looked at before the first of them is fetched: a share of 64 MiB of files as large as are fetched
-/// whole, or a quarter of a second's opens, each with its inode read.
+/// Files that are looked at before the first of them is fetched: so large a folder is in the order of the disk as a
+/// whole, and each is a descriptor.
 const LOOKED_MAX: usize = 1024;
 /// The same in bytes: what a disk of 80 MB/s reads in a second.
 const LOOKED_BYTES: u64 = 64 << 20;
