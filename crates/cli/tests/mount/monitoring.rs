@@ -84,11 +84,7 @@ impl Drop for Prometheus {
 
 impl Prometheus {
     /// None where it is not installed.
-    fn scraping(
-        target: SocketAddr,
-        own: SocketAddr,
-        below: &Path,
-    ) -> Option<Self> {
+    fn scraping(target: SocketAddr, own: SocketAddr, below: &Path) -> Option<Self> {
         let mut settings = format!("global: {{scrape_interval: {SCRAPE}s}}\nscrape_configs:\n");
         let _ = writeln!(
             settings,

@@ -332,7 +332,9 @@ impl Measure for Online {
             if self.costs.requests() >= FIRST {
                 self.limit = limit_of(self.floor);
             }
-        } else if sample.in_flight > self.alone && (self.knows_servers || sample.sent >= self.measured) {
+        } else if sample.in_flight > self.alone
+            && (self.knows_servers || sample.sent >= self.measured)
+        {
             self.count(sample);
         }
         self.profile = self.costs.profile(self.believed()).with_most(self.most);

@@ -4,6 +4,7 @@
 //! and 80 MB/s. The order has no pattern, so without hints one disk works at a time.
 
 use forerun_baselines::METHODS;
+use forerun_core::spec::Choice;
 use forerun_core::{Bytes, Settings};
 use forerun_sim::announce::Announced;
 use forerun_sim::device::{self, Device};
@@ -36,6 +37,13 @@ fn with(policy: &str) -> Run {
         missing_percent: 0,
         faults: None,
     }
+}
+
+/// Demand reads alone: files of a megabyte are found by their reads in any order, and half fetched ahead.
+fn alone() -> Run {
+    let mut run = with("none");
+    run.settings.detect = Choice::parse("detect", METHODS.detect, "none").unwrap();
+    run
 }
 
 impl Run {
@@ -75,7 +83,7 @@ impl Run {
 /// Times are exact in virtual time; these bounds are the claims, not measurements.
 #[test]
 fn forestall_with_right_hints_is_as_fast_as_both_disks_at_once() {
-    let without = with("none").on(SHUFFLED);
+    let without = alone().on(SHUFFLED);
     let forestall = with("forestall").on(SHUFFLED);
     let busiest = forestall.devices.iter().map(|d| d.usage.busy).max();
     assert_eq!(Some(forestall.elapsed), busiest, "a disk never idles");
@@ -262,7 +270,7 @@ fn a_tenth_of_wrong_hints_leaves_most_of_the_gain() {
 #[test]
 fn one_order_over_many_open_files_is_followed_as_well() {
     let many = "shuffled(file_bytes=1000000,files=40)";
-    let without = with("none").on(many).elapsed.0;
+    let without = alone().on(many).elapsed.0;
     for policy in PREFETCHING {
         let report = with(policy).on(many);
         assert!(10 * report.elapsed.0 < 6 * without, "{policy}");
