@@ -201,7 +201,7 @@ fn far(draw: &mut Draw<'_>) -> Input {
 
 /// The next event, for an engine with blocks of this size.
 pub(crate) fn event(draw: &mut Draw<'_>, block_bytes: u64) -> Event {
-    let input = match draw.below(46) {
+    let input = match draw.below(45) {
         0..=6 => read(draw),
         7..=8 => awaiting(draw),
         9..=13 => return Event::Ends(draw.short() as usize, outcome(draw)),
@@ -260,13 +260,13 @@ pub(crate) fn event(draw: &mut Draw<'_>, block_bytes: u64) -> Event {
             reader: reader(draw),
             time: Nanos(draw.any()),
         },
-        44 => Input::CpuTime {
-            reader: reader(draw),
-            time: Nanos(draw.any()),
-        },
-        45 => Input::Congested {
+        44 if draw.flag() => Input::Congested {
             device: device(draw),
             is_congested: draw.flag(),
+        },
+        44 | 45 => Input::CpuTime {
+            reader: reader(draw),
+            time: Nanos(draw.any()),
         },
         34 | 35 => listing(draw),
         36 | 37 => folders(draw),
