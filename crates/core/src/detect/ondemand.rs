@@ -161,7 +161,7 @@ impl OnDemand {
                 .map(Block)
                 .filter(|b| !ahead.cached(*b))
         })?;
-        if self.bets.is_used() && ends_a_run(marked, limit / 2, ahead) {
+        if self.bets.is_used() && among::has_memory(ahead) && ends_a_run(marked, limit / 2, ahead) {
             return self.open_among(missing, limit, limit.div_ceil(2));
         }
         let size = next_size(missing.0 - marked.0, limit);
@@ -178,7 +178,9 @@ impl OnDemand {
         let limit = ahead.limit();
         let (size, behind) = among::first(access.count, limit);
         let is_next = |patterns: &Progressions| patterns.goes_on_from_recent(access);
-        let begins = self.context && self.patterns.as_ref().is_some_and(is_next);
+        let begins = self.context
+            && among::has_memory(ahead)
+            && self.patterns.as_ref().is_some_and(is_next);
         if !begins || !self.bets.covers(size, limit) {
             return None;
         }

@@ -62,6 +62,12 @@ pub(super) fn first(asked: u32, limit: u32) -> (u32, u32) {
     (size, (size / 5).max(1))
 }
 
+/// Whether a stream has the memory that a switch is worth. Where many share less, the whole of a share at once takes from
+/// streams that are read on what another may not read.
+pub(super) fn has_memory(ahead: &dyn Ahead) -> bool {
+    ahead.limit() >= ahead.switch(u32::MAX) / 2
+}
+
 impl Bets {
     /// Takes note of those that were won, and forgets those whose blocks are gone. How many were won.
     pub(super) fn settle(&mut self, ahead: &dyn Ahead) -> u32 {
