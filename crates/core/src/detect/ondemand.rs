@@ -178,9 +178,8 @@ impl OnDemand {
         let limit = ahead.limit();
         let (size, behind) = among::first(access.count, limit);
         let is_next = |patterns: &Progressions| patterns.goes_on_from_recent(access);
-        let begins = self.context
-            && among::has_memory(ahead)
-            && self.patterns.as_ref().is_some_and(is_next);
+        let begins =
+            self.context && among::has_memory(ahead) && self.patterns.as_ref().is_some_and(is_next);
         if !begins || !self.bets.covers(size, limit) {
             return None;
         }
