@@ -40,8 +40,8 @@ pub(crate) fn reproduce<'py>(
     let wanted = Wanted {
         notices: vec![Notice::default()],
         only,
-        exhibits: false,
         is_sample: sample,
+        ..Wanted::default()
     };
     let goes_on = Arc::new(AtomicBool::new(true));
     let work = {
