@@ -91,7 +91,8 @@ fn a_killed_daemon_leaves_readers_an_error_and_can_be_started_again() {
     gone(fs::metadata(mounted.point("a")).unwrap_err());
     mounted.daemon = start(mounted.folder.path(), &flags);
     assert!(fs::read(mounted.point("a")).unwrap() == bytes(3_000_000, 1));
-    assert_eq!(open_files(&control), 0);
+    // The kernel tells of it after `close` has returned.
+    eventually("the file is closed", || open_files(&control) == 0);
     let point = mounted.point("");
     mounted.signal(Signal::TERM);
     assert!(mounted.ended().success());
