@@ -4,7 +4,7 @@
 //! what there is, so a new method appears by its one entry. The table is for people, in lines as
 //! wide as the terminal or 100 columns; the JSON object is for programs that build menus,
 //! completions or documentation. A name in place of a part shows its entries alone, with the
-//! [differences](crate::differences) between its paper and ours.
+//! [differences] between its paper and ours.
 
 use std::io::Write;
 
