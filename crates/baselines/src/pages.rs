@@ -40,7 +40,7 @@ pub(crate) const CORRECTED: Param = Param {
     max: 1,
 };
 
-/// What tells the versions apart.
+/// Rules in which the versions differ.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Version {
     /// Step 2 at the file's first page alone.

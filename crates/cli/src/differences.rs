@@ -14,7 +14,7 @@ pub struct Difference {
     pub rule: &'static str,
     /// Ours.
     pub ours: &'static str,
-    /// What it changes.
+    /// Its effect.
     pub effect: &'static str,
     /// The command that shows it; none where no option has the paper's rule.
     pub command: Option<&'static str>,

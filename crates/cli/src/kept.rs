@@ -76,7 +76,7 @@ impl Kept {
         findings
     }
 
-    /// Keeps a finding. What cannot be written is measured again.
+    /// Keeps a finding. One that cannot be written is measured again.
     pub fn add(&mut self, finding: &Finding) {
         let Some(path) = &self.path else { return };
         if self.file.is_none() {

@@ -118,7 +118,7 @@ fn compare_first_table(name: &str, table: &str) {
     );
 }
 
-/// What `forerun reproduce li04 li05 wu10 kimbrel96 baek09 --format json` has printed, of the papers that it measured.
+/// The rows of `forerun reproduce li04 li05 wu10 kimbrel96 baek09 --format json`, of the papers that it measured.
 fn results() -> Vec<Value> {
     let (_, text) = document("reproduce.jsonl");
     let lines = text.lines();

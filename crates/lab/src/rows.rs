@@ -62,7 +62,7 @@ pub fn cells(finding: &Finding) -> Vec<String> {
     cells
 }
 
-/// What is to be said of the moment that was asked for: whether the verdict hangs on it or on the seed, and the
+/// The remark on the moment that was asked for: whether the verdict hangs on it or on the seed, and the
 /// reason of a difference.
 #[must_use]
 pub fn note(finding: &Finding) -> String {

@@ -154,7 +154,7 @@ fn number(text: &str) -> Option<u32> {
 mod tests {
     use super::*;
 
-    /// What remains of the keys of a listing, and the flaws of the others.
+    /// The keys of a listing that remain, and the flaws of the others.
     fn left(entry: &str, key_name: &str, keys: &[&[u8]]) -> (Vec<u8>, Vec<Flaw>) {
         let mut body = b"<?xml?><a:ListBucketResult><Prefix>..</Prefix>".to_vec();
         for key in keys {

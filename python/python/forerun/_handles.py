@@ -90,7 +90,7 @@ def native_handle(
     except native.UnknownOptionError as option:
         tell(fs, "option", str(option))
     except FileNotFoundError as error:
-        # Of what else is missing, a bucket, the target tells in its own words.
+        # Of a missing bucket the target tells in its own words.
         if error.strerror == os.strerror(errno.ENOENT):
             raise FileNotFoundError(errno.ENOENT, error.strerror, path) from None
     except (OSError, ValueError) as error:

@@ -97,7 +97,7 @@ class ForerunFileSystem(ChainedFileSystem):
         self.engine = engine if engine is not None else default_engine()
         self.footers = Footers()
         self._following = Following()
-        # What the opening of a file has told its thread: the path, when, and the answers that were not asked for yet.
+        # Answers that the opening of a file gave its thread: the path, when, and the answers that were not asked for yet.
         self._met = threading.local()
         # Files that `isfile` has opened, and when.
         self._found: dict[str, tuple[float, Handle]] = {}

@@ -19,7 +19,7 @@ pub struct Reproduce {
     #[arg(long, value_name = "ID,..", value_delimiter = ',')]
     pub only: Vec<String>,
 
-    /// Change a condition of all runs that have it, to see what it causes: expiry=60s; as often as there
+    /// Change a condition of all runs that have it, for its effect: expiry=60s; as often as there
     /// are conditions. A name there is not is answered with all
     #[arg(long, value_name = "KNOB=VALUE")]
     pub with: Vec<String>,

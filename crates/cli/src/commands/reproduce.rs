@@ -112,7 +112,7 @@ fn knobs(args: &Reproduce) -> Result<Knobs, Failure> {
     }
 }
 
-/// What findings hang on, beside the program.
+/// The settings that findings depend on, beside the program.
 fn settings(wanted: &Wanted) -> String {
     let notices: Vec<&str> = wanted.notices.iter().map(|one| one.name()).collect();
     format!(

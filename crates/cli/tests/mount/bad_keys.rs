@@ -13,7 +13,7 @@ use super::http_server::Server;
 use super::stores::{files, mount, put};
 use super::{Mounted, bytes, can_mount, eventually, folder, is_mounted, wait};
 
-/// What was told is believed for longer than any test takes.
+/// Attributes are believed for longer than any test takes.
 const BELIEVED: [&str; 4] = ["--entry-timeout", "3600s", "--attribute-timeout", "3600s"];
 
 /// A mount whose messages go to a file.

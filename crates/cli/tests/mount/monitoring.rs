@@ -140,7 +140,7 @@ fn every_panel_has_a_series_of_a_mount_that_is_read() {
     let mut left = panels();
     let mut number = 0;
     eventually("each panel has a series", || {
-        // A rate is of what happens now, and bytes that the kernel has are not asked for.
+        // A rate counts the last seconds, and bytes that the kernel has are not asked for.
         number += 1;
         let name = format!("{number}");
         fs::write(source.join(&name), bytes(256 << 10, number)).unwrap();

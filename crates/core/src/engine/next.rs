@@ -138,7 +138,7 @@ impl Engine {
         self.readers.file_of(reader).map_or(0, |file| file.blocks)
     }
 
-    /// What files ahead may take while this reader is at work.
+    /// The bytes that files ahead may take while this reader is at work.
     fn budget_ahead(&self, reader: ReaderId) -> Budget {
         let block_bytes = u64::from(self.settings.block_bytes);
         let device = self.device_of(reader, Block(0)).map(|(_, device)| device);

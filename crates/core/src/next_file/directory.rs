@@ -128,7 +128,7 @@ struct Trail {
 }
 
 impl Trail {
-    /// What the next open counts.
+    /// The weight of the next open.
     fn worth(&self, rank: u32) -> u64 {
         match rank.abs_diff(self.end) {
             0 => EXACT,
@@ -157,7 +157,7 @@ impl Trails {
         }))
     }
 
-    /// What an open counts on the trail that it agrees with best.
+    /// The weight of an open on the trail that it agrees with best.
     fn worth(&self, folder: &Folder, entry: u32) -> u64 {
         let trails = self.0.iter().zip(Way::ALL);
         let worth = trails.map(|(trail, way)| trail.worth(way.rank(folder, entry)));

@@ -6,7 +6,7 @@ const FILES: u32 = 5000;
 const WALKERS: u32 = 8;
 const MEMORY: u64 = 256 << 20;
 
-/// Walkers in turns, who open so many files each; of each, how many were open ahead.
+/// Walkers in turns that open so many files each; of each, how many were open ahead.
 fn walk(order: fn(u32, u32) -> u32, files: u32, opener: impl Fn(u32, u32) -> u32) -> Vec<u32> {
     let mut driver = Driver::new("directory", files, MEMORY);
     driver.list(0, files);

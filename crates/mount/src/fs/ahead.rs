@@ -52,7 +52,7 @@ pub(super) type Opening = (Readable, Attributes, Option<Reader>);
 /// Files that are looked at before the first of them is fetched: so large a folder is in the order of the disk as a
 /// whole, and each is a descriptor.
 const LOOKED_MAX: usize = 1024;
-/// The same in bytes: what a disk of 80 MB/s reads in a second.
+/// The same in bytes: a disk of 80 MB/s reads them in a second.
 const LOOKED_BYTES: u64 = 64 << 20;
 
 /// A file that is open, and to be fetched in its turn.
