@@ -398,7 +398,9 @@ fn answer(asked: &Asked, state: &mut State) -> (String, Vec<u8>, End) {
                 "HTTP/1.1 {status} -\r\nContent-Length: {}\r\n\r\n",
                 text.len()
             );
-            return (head, text.into(), End::GoesOn);
+            // A body behind an answer to HEAD would be taken for the next answer.
+            let body = if asked.is_head { "" } else { text };
+            return (head, body.into(), End::GoesOn);
         }
         Some(Fault::Redirect(to)) => return empty(307, &format!("Location: {to}\r\n")),
         _ => {}
