@@ -5,11 +5,14 @@
     reason = "the windows are shown, as the claim asks"
 )]
 
-use forerun_core::detect::Access;
+use std::cell::Cell;
+
+use forerun_core::detect::{Access, Ahead, Cause, Detect, Window};
 use forerun_core::protocol::Wants;
+use forerun_core::spec::{Choice, Knows, Method, Spec};
 use forerun_core::{
-    Block, Bytes, DeviceId, Engine, FetchOutcome, FileId, Input, Nanos, Output, Placement, ReadId,
-    ReaderId, RequestId, Served,
+    Block, Bytes, DeviceId, Engine, FetchOutcome, FileId, Input, Nanos, Output, Placement, Profile,
+    ReadId, ReaderId, RequestId, Served,
 };
 
 /// Reads a file block by block through the engine alone: fetches complete at once.
@@ -88,4 +91,72 @@ fn a_copy_with_4_kib_reads_opens_the_windows_of_table_2() {
     println!("start, size, async_size: {:?}", &windows[..4]);
     assert_eq!(windows[..3], [(0, 4, 3), (4, 8, 8), (12, 16, 16)]);
     assert_eq!(windows[3], (28, 32, 32), "the limit of 128 KiB");
+}
+
+/// The longest window that it was allowed.
+#[derive(Debug)]
+struct Asks;
+
+static ASKS: Method<Box<dyn Detect>> = Method {
+    spec: Spec {
+        name: "asks",
+        summary: "no window: what it is allowed is noted",
+        source: "none",
+        unfit: "all reads",
+        knows: Knows::Online,
+        params: &[],
+    },
+    build: |_| Box::new(Asks),
+};
+
+thread_local! {
+    static ALLOWED: Cell<u32> = const { Cell::new(0) };
+}
+
+impl Detect for Asks {
+    fn trigger(&mut self, _: Cause, _: &Access, ahead: &dyn Ahead) -> Option<Window> {
+        ALLOWED.set(ahead.limit());
+        None
+    }
+}
+
+#[test]
+fn no_window_is_longer_than_the_memory_however_slow_the_device() {
+    let memory = Bytes(16 << 20);
+    let (file, reader, device) = (FileId(0), ReaderId(0), DeviceId(0));
+    let frames = 4096;
+    // A second a switch: windows of 10 kB to a terabyte.
+    for rate in [10_000, 100_000_000, 1_000_000_000_000] {
+        // No stream has a share in these presets.
+        for preset in ["cp", "ap", "pc-coldest+"] {
+            let preset = forerun_baselines::preset(preset).unwrap();
+            let mut settings = preset.settings(memory).unwrap();
+            settings.detect = Choice::of(&ASKS);
+            let mut engine = Engine::new(settings).unwrap();
+            let profile = Profile::constant(Nanos(1_000_000_000), rate).unwrap();
+            let (placement, bytes) = (Placement::linear(device, Bytes(0)), Bytes(16 << 40));
+            for input in [
+                Input::Device { device, profile },
+                Input::File {
+                    file,
+                    placement,
+                    bytes,
+                },
+                Input::Open { reader, file },
+                Input::Read {
+                    read: ReadId(0),
+                    reader,
+                    access: Access::new(Block(7), 1),
+                    fresh: true,
+                    wants: Wants::Blocks,
+                },
+            ] {
+                engine.handle(Nanos(0), input);
+                while engine.poll() != Output::Idle {}
+            }
+            let allowed = ALLOWED.get();
+            println!("{} {rate} B/s: {allowed}", preset.name);
+            assert!(allowed <= frames, "{rate} B/s: {allowed} blocks");
+        }
+    }
 }

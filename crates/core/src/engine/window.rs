@@ -265,7 +265,9 @@ impl Engine {
         let known = state.streams().of_read(access.block, access.count);
         let stream = known.unwrap_or(&new);
         let asked = u64::from(access.count);
-        let limit = saturate(self.deep(reader, access, stream)?);
+        // More than the memory holds would be given up before it is read.
+        let frames = self.memory.frames_usable();
+        let limit = saturate(self.deep(reader, access, stream)?).min(frames);
         let Some(share) = self.share(stream) else {
             return Some(Bounds {
                 limit,
