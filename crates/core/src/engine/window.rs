@@ -348,7 +348,6 @@ impl Engine {
             stream.last_window = window.size;
             stream.last_async = window.async_size;
             stream.waited = false;
-            stream.used = now;
         });
     }
 }

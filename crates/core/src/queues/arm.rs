@@ -29,8 +29,11 @@ const EXPRESS_PART: u64 = 8;
 /// See the [module](self).
 #[derive(Debug, Default)]
 pub(super) struct Arm {
-    /// Moving average of the distances between requests that did not continue each other.
+    /// Moving average of the distances between requests that did not continue each other, as the device
+    /// served them.
     distance: Bytes,
+    /// Where the last fetch ends that it served.
+    served: u64,
     /// Where the last fetch handed to it ends, and the run and slice that it is in.
     head: Head,
     /// How many runs waited when that began, itself included.
@@ -118,20 +121,54 @@ impl Arm {
         }
     }
 
-    /// The moving average learns the distance of a fetch.
     fn visit(&mut self, position: u64, bytes: u64) {
-        let distance = position.abs_diff(self.head.position);
+        let before = match self.switches_to(position) {
+            true => 0,
+            false => self.head.run.0,
+        };
+        self.head.run = Bytes(before.saturating_add(bytes));
+        self.head.position = position.saturating_add(bytes);
+    }
+
+    /// A fetch was served: the moving average learns its distance. A scheduler behind the device may have reordered
+    /// those that waited, so that they are nearer to each other than in the order in which they went out.
+    pub(super) fn serve(&mut self, position: u64, bytes: u64) {
+        let distance = position.abs_diff(self.served);
         if distance != 0 {
             let old = self.distance.0;
             self.distance = Bytes(old - (old >> DISTANCE_SHIFT) + (distance >> DISTANCE_SHIFT));
         }
-        let before = if distance == 0 { self.head.run.0 } else { 0 };
-        self.head.run = Bytes(before.saturating_add(bytes));
-        self.head.position = position.saturating_add(bytes);
+        self.served = position.saturating_add(bytes);
     }
 
     /// A reader is gone.
     pub(super) fn forget(&mut self, reader: ReaderId) {
         self.accounts.remove(&reader);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seeks_are_as_far_as_the_device_made_them_not_as_they_went_out() {
+        let (near, far) = (1 << 20, 1 << 30);
+        let mut arm = Arm::default();
+        let mut mean = |order: [u64; 4]| {
+            for position in [near, far, 2 * near, far + near] {
+                arm.move_to(position, 4096, None, Bytes(0), false);
+            }
+            for _ in 0..20 {
+                order.iter().for_each(|position| arm.serve(*position, 4096));
+            }
+            arm.distance().0
+        };
+        let to_and_fro = mean([near, far, 2 * near, far + near]);
+        let swept = mean([near, 2 * near, far, far + near]);
+        assert!(
+            to_and_fro > far / 2 && swept < far / 2 + near,
+            "{to_and_fro}, {swept}"
+        );
     }
 }

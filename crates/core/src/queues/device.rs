@@ -12,7 +12,7 @@
 use alloc::boxed::Box;
 
 use super::arm::Arm;
-use super::load::{Load, Sent, WAITED_TIMES};
+use super::load::{Load, Sent, Transfer, WAITED_TIMES};
 use super::queue::{Class, Queue, Want};
 use crate::measure::Measure;
 use crate::profile::Profile;
@@ -232,7 +232,11 @@ impl Device {
         let distance = self.arm.distance_to(want.position);
         let expected = self.measure.expected(distance, want.bytes);
         let servers = self.servers();
-        let transfer = (distance, want.bytes);
+        let transfer = Transfer {
+            position: want.position,
+            distance,
+            bytes: want.bytes,
+        };
         let sent = self.load.begin(now, expected, transfer, servers);
         let depth = self.depth();
         self.arm.move_to(
@@ -250,6 +254,9 @@ impl Device {
     pub(super) fn end(&mut self, now: Nanos, sent: &Sent, is_whole: bool) -> bool {
         let is_late = self.profile().is_served() && self.load.is_late(sent, now, self.servers());
         let sample = self.load.end(now, sent, is_late);
+        if is_whole {
+            self.arm.serve(sent.position, sample.bytes.0);
+        }
         if is_whole && (!is_late || self.load.late() >= LATE_MAX) {
             self.measure.ended(&sample);
         } else {

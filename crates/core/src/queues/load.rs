@@ -33,6 +33,8 @@ const LOOK: Nanos = Nanos(200_000_000);
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Sent {
     pub(crate) sample: Sample,
+    /// Where it begins on the device.
+    pub(super) position: u64,
     /// How long it should take alone.
     alone: Nanos,
     /// The same as it counts for others; nothing if it was sent beside requests that do not come back.
@@ -41,6 +43,14 @@ pub(crate) struct Sent {
     is_written_off: bool,
     /// Whether it is known to hang.
     pub(crate) hangs: bool,
+}
+
+/// What a fetch moves: where, how far from the end of the one that went out before it, and how much.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Transfer {
+    pub(super) position: u64,
+    pub(super) distance: Bytes,
+    pub(super) bytes: Bytes,
 }
 
 /// See the [module](self). Times that a device's requests take one after the other are divided by the
@@ -159,9 +169,14 @@ impl Load {
         &mut self,
         now: Nanos,
         expected: Nanos,
-        (distance, bytes): (Bytes, Bytes),
+        transfer: Transfer,
         servers: u64,
     ) -> Sent {
+        let Transfer {
+            position,
+            distance,
+            bytes,
+        } = transfer;
         // Requests behind a device that answers no more are reckoned apart: neither waits for the other.
         let is_apart = self.is_stalled(now, servers);
         let before = if is_apart { 0 } else { self.ahead.0 };
@@ -187,6 +202,7 @@ impl Load {
         };
         Sent {
             sample,
+            position,
             alone: expected,
             expected: if is_apart { Nanos(0) } else { expected },
             is_written_off: false,
