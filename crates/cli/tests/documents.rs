@@ -6,6 +6,7 @@
 mod documents;
 
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 
 use clap::Parser;
@@ -205,11 +206,45 @@ fn the_table_of_differences_is_that_of_the_command() {
             .to_owned();
     for one in differences::LIST {
         table += &format!("{}\n", one.row());
-        if let Some(command) = one.command {
-            let words: Vec<&str> = command.split(' ').collect();
-            let words = words.iter().map(|word| word.trim_matches('"'));
-            Args::try_parse_from(words).unwrap_or_else(|e| panic!("{command}: {e}"));
-        }
+        let words = one.command.split(' ');
+        let words = words.map(|word| word.trim_matches(['"', '\'']));
+        Args::try_parse_from(words).unwrap_or_else(|e| panic!("{}: {e}", one.command));
     }
     compare_first_table("DIFFERENCES.md", &table);
+}
+
+/// Presets are lines of a list: their methods say it.
+#[test]
+fn the_header_of_each_method_that_differs_from_its_paper_names_the_table() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let folders = ["core/src", "baselines/src"].map(|folder| crates.join(folder));
+    let families = [
+        "detect",
+        "depth",
+        "shape",
+        "reclaim",
+        "split",
+        "hinted",
+        "hinted/policy",
+    ];
+    for one in differences::LIST {
+        let mut methods = 0;
+        for name in one.methods {
+            let file = format!("{}.rs", name.replace(['-', '.'], "_"));
+            let mut places = folders
+                .iter()
+                .flat_map(|folder| families.map(|f| folder.join(f)));
+            let Some(path) = places.find(|place| place.join(&file).is_file()) else {
+                continue;
+            };
+            let text = fs::read_to_string(path.join(&file)).unwrap();
+            let mut header = text.lines().take_while(|line| line.starts_with("//!"));
+            assert!(
+                header.any(|line| line.contains("docs/DIFFERENCES.md")),
+                "{name}"
+            );
+            methods += 1;
+        }
+        println!("{methods} methods: {}", one.rule);
+    }
 }

@@ -7,6 +7,8 @@
 //! 3.1). The ramp up to it is the detector's.
 //!
 //! It never gets past half the device on long runs; see [`growing`](forerun_core::depth::growing).
+//!
+//! Rules that differ from the paper: `docs/DIFFERENCES.md`.
 
 use alloc::boxed::Box;
 

@@ -9,6 +9,8 @@
 //! one to the next one it would come to, then the third.
 //!
 //! A reader that waits for the disk looks as cold as one that has stopped.
+//!
+//! Rules that differ from the paper: `docs/DIFFERENCES.md`.
 
 use alloc::boxed::Box;
 

@@ -12,6 +12,8 @@
 //! The driver tells the time ([`Input::CpuTime`](forerun_core::Input::CpuTime)). Streams whose owners have
 //! not computed, or were never told of, go last, the oldest by wall clock first; so without a
 //! driver that tells this is `coldest`.
+//!
+//! Rules that differ from the paper: `docs/DIFFERENCES.md`.
 
 use alloc::boxed::Box;
 

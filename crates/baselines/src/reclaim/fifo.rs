@@ -7,6 +7,8 @@
 //!
 //! Example: windows 0..32 of one reader and 100..132 of another arrive. Blocks 0, 1, 2.. go, the
 //! ones that the first reader comes to next.
+//!
+//! Rules that differ from the paper: `docs/DIFFERENCES.md`.
 
 use alloc::boxed::Box;
 

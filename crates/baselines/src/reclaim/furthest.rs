@@ -16,6 +16,8 @@
 //! stand where Coldest+ has them. Without any hints this is `coldest-cpu`, and without CPU times
 //! `coldest`. Where a policy follows hints ([`forerun_core::hinted::policy`]), that one gets them, and
 //! this method gets none.
+//!
+//! Rules that differ from the paper: `docs/DIFFERENCES.md`.
 
 use alloc::boxed::Box;
 

@@ -11,6 +11,8 @@
 //!
 //! A block in flight cannot be given up; the last one that has arrived goes instead of it, so the
 //! length of a stream counts the blocks that have arrived.
+//!
+//! Rules that differ from the paper: `docs/DIFFERENCES.md`.
 
 use alloc::boxed::Box;
 

@@ -4,6 +4,8 @@
 //! A window is cut at the end of its [strip] first. The strips that remain go through the
 //! [counter](super::stripe), which widens the window if few read. So one reader has all disks, and
 //! many have each disk for a strip at a time: the pair that Baek and Park 2009 recommend.
+//!
+//! Rules that differ from the paper: `docs/DIFFERENCES.md`.
 
 use alloc::boxed::Box;
 

@@ -16,6 +16,8 @@
 //! strip there was strip -1; only so do the numbers of the text come out. There the array has a
 //! cache of its own; here the window itself is widened, so the strips of widened windows are
 //! counted as their reader will come to them.
+//!
+//! Rules that differ from the paper: `docs/DIFFERENCES.md`.
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;

@@ -14,6 +14,8 @@
 //! paper: without a miss in an epoch there is nothing to gain, and the part stays; at an end of its
 //! range the part turns back; an epoch that ends late, because no frame was needed for long, is not
 //! judged.
+//!
+//! Rules that differ from the paper: `docs/DIFFERENCES.md`.
 
 use alloc::boxed::Box;
 

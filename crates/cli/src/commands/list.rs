@@ -193,12 +193,9 @@ fn entry_of(spec: &Spec) -> Entry {
 /// A paragraph a difference.
 fn differing(name: &str) -> Vec<Vec<String>> {
     let one = |one: &differences::Difference| {
-        let command = one
-            .command
-            .map_or_else(String::new, |command| format!(": {command}"));
         words(&format!(
-            "differs from {}: {} Ours: {} Effect: {}{command}",
-            one.source, one.rule, one.ours, one.effect
+            "differs from {}: {} Ours: {} Effect: {}: {}",
+            one.source, one.rule, one.ours, one.effect, one.command
         ))
     };
     differences::of(name).map(one).collect()

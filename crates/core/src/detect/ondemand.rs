@@ -19,6 +19,8 @@
 //!
 //! Sizes: first window and ramp as in `initial_size` and `next_size`. With a limit of 32 pages
 //! and reads of one page this gives Wu 2010's Table 2: (0, 4, 3), (4, 8, 8), (12, 16, 16).
+//!
+//! Rules that differ from the paper: `docs/DIFFERENCES.md`.
 
 mod account;
 mod among;

@@ -21,6 +21,8 @@
 //!
 //! The paper says neither whether a batch is cut short once i F' > d(i) no longer holds (here it
 //! is not, as the batch is there for the disk's sake) nor what F is before the first access.
+//!
+//! Rules that differ from the paper: `docs/DIFFERENCES.md`.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
