@@ -255,8 +255,12 @@ impl Watch {
     pub fn run(mut self) -> Result<Report, Failure> {
         let mut records = Vec::new();
         let mut next = self.now().0 + TICK;
-        while !self.signals.take() {
+        loop {
             self.wait(next.saturating_sub(self.now().0))?;
+            // Before the events: of reads that began after a pause none is steered.
+            if self.signals.take() {
+                break;
+            }
             self.rings.take(&mut records);
             for record in &records {
                 match record {

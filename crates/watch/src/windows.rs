@@ -46,6 +46,8 @@ const DEVICE: DeviceId = DeviceId(0);
 const READ: ReadId = ReadId(0);
 /// Files are taken to lie so far apart.
 const APART: u64 = 1 << 36;
+/// See [`Windows::ramped`].
+const RAMP: u32 = 16;
 /// Streams that an engine follows; others keep the limit that they have.
 pub const STREAMS_MAX: u32 = 1 << 16;
 
@@ -67,6 +69,8 @@ struct Place {
     next: u32,
     /// When that was.
     seen: Nanos,
+    /// Its last window, in pages.
+    window: u32,
 }
 
 /// See the [module](self).
@@ -163,6 +167,7 @@ impl Windows {
         let place = Place {
             next: first,
             seen: now,
+            window: 0,
         };
         self.streams[number as usize] = Some(place);
         let (file, reader) = (FileId(number), ReaderId(number));
@@ -204,7 +209,6 @@ impl Windows {
             return None;
         }
         let next = last.checked_add(1)?;
-        self.streams[number.0 as usize] = Some(Place { next, seen: now });
         let file = FileId(number.0);
         let waits = oldest <= place.seen;
         let mut window = None;
@@ -220,7 +224,25 @@ impl Windows {
             });
             window = self.read(now, number, block).or(window);
         }
-        window
+        let limit = window.map(|window| self.ramped(place.window, window));
+        let window = window.unwrap_or(place.window);
+        let seen = now;
+        self.streams[number.0 as usize] = Some(Place { next, seen, window });
+        limit
+    }
+
+    /// The limit for a window. While windows still double, the kernel's own ramp goes up to it, which starts two windows
+    /// later and multiplies by four below a sixteenth of the limit; so it gets a limit that is so much higher, but no
+    /// more than this stream's share of the memory.
+    fn ramped(&self, before: u32, window: u32) -> u32 {
+        if window < before.saturating_mul(2) {
+            return window;
+        }
+        let percent = u64::from(self.engine.settings().unread_percent);
+        let share = self.memory.0 / 100 * percent / self.streams().max(1) as u64;
+        // One window that is read, and one that comes.
+        let share = u32::try_from(share / 2 / PAGE_BYTES).unwrap_or(u32::MAX);
+        window.saturating_mul(RAMP).min(share).max(window)
     }
 
     /// Reads a block that was read, and gives the window that opened.

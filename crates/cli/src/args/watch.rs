@@ -42,7 +42,7 @@ pub struct Watch {
     #[arg(long, value_name = "SIZE", default_value = "4GiB", value_parser = parse_size)]
     pub memory: Bytes,
 
-    /// Depth method in place of the preset's, as name or name(param=value,..)
+    /// Depth method, as name or name(param=value,..) [default: turn]
     #[arg(long, value_name = "METHOD", help_heading = "Research", long_help = methods_help("depth", METHODS.depth))]
     #[arg(value_parser = |text: &str| Choice::parse("depth", METHODS.depth, text))]
     pub depth: Option<Choice<Box<dyn depth::Depth>>>,

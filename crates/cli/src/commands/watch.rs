@@ -6,7 +6,10 @@
 use std::io::Write;
 use std::path::PathBuf;
 
+use forerun_baselines::METHODS;
 use forerun_core::preset;
+use forerun_core::settings::SettingsError;
+use forerun_core::spec::Choice;
 use forerun_watch::watch::Account;
 use forerun_watch::{Report, Wanted, guardian};
 
@@ -19,6 +22,9 @@ use crate::quantity::{rough_duration, rough_size};
 
 /// Where records stand.
 const FOLDER: &str = "/run/forerun";
+
+/// The depth method in place of the preset's.
+const DEPTH: &str = "turn";
 
 /// Runs the command.
 ///
@@ -59,9 +65,11 @@ fn begin(args: &Watch, environment: &Environment) -> Result<forerun_watch::Watch
     let mut settings = preset::default()
         .settings(args.memory)
         .map_err(name_the_flag)?;
-    if let Some(depth) = &args.depth {
-        settings.depth = depth.clone();
-    }
+    // The kernel serves in order of arrival and gives no slices, so each window is one.
+    settings.depth = match &args.depth {
+        Some(depth) => depth.clone(),
+        None => Choice::parse("depth", METHODS.depth, DEPTH).map_err(SettingsError::from)?,
+    };
     let folder = environment.forerun_runtime_dir.clone();
     forerun_watch::Watch::start(Wanted {
         paths: args.paths.clone(),

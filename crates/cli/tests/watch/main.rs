@@ -234,6 +234,16 @@ fn a_dry_run_an_exclusion_and_a_pause_set_nothing() {
         assert_eq!(number(&text, "spared ") > 0, is_dry, "{flags:?}: {text}");
         assert_eq!(text.contains("excluded"), !is_steered, "{flags:?}: {text}");
     }
+    let watching = disk.watch(&[]);
+    watching.signal(Signal::USR1);
+    disk.read();
+    watching.signal(Signal::USR2);
+    disk.read();
+    let text = watching.end();
+    assert!(
+        number(&text, "spared ") > 0 && number(&text, "limits set ") > 0,
+        "{text}"
+    );
 }
 
 #[test]
