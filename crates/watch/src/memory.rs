@@ -151,7 +151,8 @@ mod tests {
             group(&outer, names, "max", 0, 0);
             group(&inner, names, "1000\n", 800, 590);
             let groups = limited(folder.path(), Path::new("a/b"));
-            assert_eq!(groups, [inner.clone()], "the outer one has no limit");
+            assert_eq!(groups.len(), 1, "the outer one has no limit");
+            assert_eq!(groups[0], inner);
             assert_eq!(left(&inner), Some(800));
             group(&outer, names, "500", 490, 0);
             let domain = Domain {

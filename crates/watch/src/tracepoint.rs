@@ -92,7 +92,7 @@ impl Tracepoint {
     }
 }
 
-/// `field:dev_t s_dev;	offset:16;	size:4;	signed:0;`
+/// `field:dev_t s_dev; offset:16; size:4; signed:0;`, with tabs between the parts.
 fn field(line: &str) -> Option<(String, Field)> {
     let mut parts = line.trim().split(';').map(str::trim);
     let declaration = parts.next()?.strip_prefix("field:")?;
