@@ -76,6 +76,8 @@ struct Place {
     seen: Nanos,
     /// Its last window, in pages.
     window: u32,
+    /// The limit that came of it.
+    limit: u32,
 }
 
 /// See the [module](self).
@@ -180,6 +182,7 @@ impl Windows {
             next: first,
             seen: now,
             window: 0,
+            limit: 0,
         };
         self.streams[number as usize] = Some(place);
         let (file, reader) = (FileId(number), ReaderId(number));
@@ -236,11 +239,25 @@ impl Windows {
             });
             window = self.read(now, number, block).or(window);
         }
-        let limit = window.map(|window| self.ramped(&place, window));
-        let window = window.unwrap_or(place.window);
-        let seen = now;
-        self.streams[number.0 as usize] = Some(Place { next, seen, window });
-        limit
+        let limit = match window {
+            Some(window) => self.ramped(&place, window),
+            // Decided when there were fewer streams, or more memory.
+            None => place.limit.min(self.share()),
+        };
+        self.streams[number.0 as usize] = Some(Place {
+            next,
+            seen: now,
+            window: window.unwrap_or(place.window),
+            limit,
+        });
+        (limit > 0).then_some(limit)
+    }
+
+    /// The longest window for which there is memory, in pages: one that is read and one that comes, of each stream.
+    fn share(&self) -> u32 {
+        let percent = u64::from(self.engine.settings().unread_percent);
+        let bytes = self.memory.0 / 100 * percent / self.streams().max(1) as u64 / 2;
+        u32::try_from(bytes / PAGE_BYTES).unwrap_or(u32::MAX)
     }
 
     /// The limit for a window. While windows still double, the kernel's own ramp goes up to it, which starts two windows
@@ -250,18 +267,14 @@ impl Windows {
         if window < before.window.saturating_mul(2) {
             return window;
         }
-        let streams = self.streams().max(1);
         let mut stream = StreamFacts::default();
         stream.asked = Bytes(BLOCK_BYTES.into());
         stream.consumed = Bytes(u64::from(before.next) * u64::from(BLOCK_BYTES));
         stream.waited = true;
-        let count = u32::try_from(streams).unwrap_or(u32::MAX);
-        let device = DeviceFacts::new(&self.profile, Bytes(0), count);
-        let depth = self.depth.limit(&stream, &device).0;
-        let percent = u64::from(self.engine.settings().unread_percent);
-        let share = self.memory.0 / 100 * percent / streams as u64;
-        // One window that is read, and one that comes.
-        let most = u32::try_from(depth.min(share / 2) / PAGE_BYTES).unwrap_or(u32::MAX);
+        let streams = u32::try_from(self.streams()).unwrap_or(u32::MAX);
+        let device = DeviceFacts::new(&self.profile, Bytes(0), streams.max(1));
+        let depth = self.depth.limit(&stream, &device).0 / PAGE_BYTES;
+        let most = u32::try_from(depth).unwrap_or(u32::MAX).min(self.share());
         window.saturating_mul(RAMP).min(most).max(window)
     }
 

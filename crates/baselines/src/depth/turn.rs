@@ -73,7 +73,9 @@ impl Depth for Turn {
             competitive.saturating_mul(self.depths_max),
         );
         let turn = Bytes(turn.clamp(least, most));
-        let allowed = match stream.waited {
+        // At a first window nobody can have waited.
+        let may_grow = stream.waited || stream.consumed.0 == 0;
+        let allowed = match may_grow {
             true => turn,
             false => turn.min(stream.last_window),
         };
@@ -93,6 +95,7 @@ mod tests {
         let limit = |streams, waited| {
             let mut stream = StreamFacts::default();
             (stream.asked, stream.waited) = (Bytes(4096), waited);
+            stream.consumed = Bytes(100_000_000);
             let device = DeviceFacts::new(&disk, Bytes(0), streams);
             METHOD.of(&[3000, 32]).limit(&stream, &device).0
         };
