@@ -215,8 +215,8 @@ impl Windows {
         self.free.push(number.0);
     }
 
-    /// A stream was seen at this page, while the oldest request of the disks is from `oldest`. The window that its next
-    /// pages get, in pages; none if no window opened.
+    /// A stream was seen at this page, while the oldest request of the disks is from `oldest`. The limit of the windows
+    /// of its next pages, in pages; none as long as no window opened.
     pub fn seen(&mut self, now: Nanos, number: Number, page: u64, oldest: Nanos) -> Option<u32> {
         let last = block_of(page)?;
         let place = (*self.streams.get(number.0 as usize)?)?;
