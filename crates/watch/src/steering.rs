@@ -195,7 +195,9 @@ impl Watch {
         let is_old = stream
             .set
             .is_some_and(|(pages, set)| pages > 0 && set >= event.time);
-        let is_near = want.abs_diff(event.limit) <= event.limit / CHANGE_PART;
+        // A lower limit shortens no window of a stream that runs: it is of use where the window is shorter yet.
+        let reached = want.max(event.size);
+        let is_near = reached.abs_diff(event.limit) <= event.limit / CHANGE_PART;
         if event.cause != Why::Mark || is_old || is_near {
             return Ok(());
         }

@@ -241,9 +241,11 @@ impl Windows {
         }
         let limit = match window {
             Some(window) => self.ramped(&place, window),
-            // Decided when there were fewer streams, or more memory.
-            None => place.limit.min(self.share()),
+            None => place.limit,
         };
+        // The engine counts streams with blocks ahead, and there may have been fewer when it decided. Linux 6.18 shortens
+        // no window of a stream that runs, so one that was too long once stays so.
+        let limit = limit.min(self.share());
         self.streams[number.0 as usize] = Some(Place {
             next,
             seen: now,
@@ -262,7 +264,7 @@ impl Windows {
 
     /// The limit for a window. While windows still double, the kernel's own ramp goes up to it, which starts two windows
     /// later and multiplies by four below a sixteenth of the limit; so it gets a limit that is so much higher, but no
-    /// more than the depth method allows, and this stream's share of the memory.
+    /// more than the depth method allows.
     fn ramped(&self, before: &Place, window: u32) -> u32 {
         if window < before.window.saturating_mul(2) {
             return window;
@@ -274,7 +276,7 @@ impl Windows {
         let streams = u32::try_from(self.streams()).unwrap_or(u32::MAX);
         let device = DeviceFacts::new(&self.profile, Bytes(0), streams.max(1));
         let depth = self.depth.limit(&stream, &device).0 / PAGE_BYTES;
-        let most = u32::try_from(depth).unwrap_or(u32::MAX).min(self.share());
+        let most = u32::try_from(depth).unwrap_or(u32::MAX);
         window.saturating_mul(RAMP).min(most).max(window)
     }
 
