@@ -15,7 +15,7 @@
 //!
 //! A pass over 10^5 descriptors takes 0.3 s, so passes are paid from an allowance of a two-hundredth of the time.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::fs;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -31,6 +31,11 @@ use crate::mounts;
 const ALLOWANCE_PART: u32 = 200;
 /// What is saved up of it: the passes of many programs that begin together, of some hundred descriptors each.
 const ALLOWANCE_MAX: Duration = Duration::from_millis(500);
+/// A process with more descriptors has many: a pass over as many takes 5 ms.
+const MANY: usize = 1024;
+/// Of such a process so many are looked at first: the last that were found, and as many numbers from each on.
+const RECENT: usize = 16;
+const NEAR: i32 = 4;
 /// Processes whose descriptors are remembered.
 const PROCESSES_MAX: usize = 1024;
 /// Tables of mounts that are remembered, one a mount namespace.
@@ -61,11 +66,20 @@ pub struct FileKey {
 /// See the [module](self).
 #[derive(Debug)]
 pub struct Descriptors {
-    processes: HashMap<u32, HashMap<u64, Vec<i32>>>,
+    processes: HashMap<u32, Known>,
     /// Of each mount namespace: when its table was read, and which mount is of which file system.
     tables: HashMap<PathBuf, (Instant, Vec<(u64, u32)>)>,
     allowance: Duration,
     since: Instant,
+}
+
+/// Descriptors of a process.
+#[derive(Debug, Default)]
+struct Known {
+    by_inode: HashMap<u64, Vec<i32>>,
+    count: usize,
+    /// Those that were found last.
+    recent: VecDeque<i32>,
 }
 
 /// The lines of fdinfo that count.
@@ -111,6 +125,11 @@ impl Descriptors {
         let is_it = told.stx_ino == key.inode
             && self.is_on(&namespace, told.stx_mnt_id, key.device)
             && FileType::from_raw_mode(told.stx_mode.into()) == FileType::RegularFile;
+        if let Some(known) = self.processes.get_mut(&process).filter(|_| is_it) {
+            known.recent.retain(|recent| *recent != number);
+            known.recent.push_front(number);
+            known.recent.truncate(RECENT);
+        }
         match is_it {
             true => Ok(Found {
                 file,
@@ -137,6 +156,7 @@ impl Descriptors {
         if !self.tables.contains_key(namespace) {
             self.read_table(process, namespace);
         }
+        self.guess(process, key);
         if let Some(number) = self.remembered(process, namespace, key, page)? {
             return Ok(number);
         }
@@ -150,6 +170,33 @@ impl Descriptors {
             .ok_or(Cause::NoDescriptor)
     }
 
+    /// Of a process with many descriptors a file that was not seen yet is looked for where others were found, and
+    /// right behind: a pass over all would be spared.
+    fn guess(&mut self, process: u32, key: FileKey) {
+        let Some(known) = self
+            .processes
+            .get_mut(&process)
+            .filter(|known| known.count > MANY)
+        else {
+            return;
+        };
+        if known.by_inode.contains_key(&key.inode) {
+            return;
+        }
+        let near = known
+            .recent
+            .iter()
+            .flat_map(|number| *number..number.saturating_add(NEAR));
+        let found = near
+            .filter(|number| told(process, *number).is_some_and(|told| told.inode == key.inode));
+        let mut found: Vec<i32> = found.collect();
+        found.sort_unstable();
+        found.dedup();
+        if !found.is_empty() {
+            known.by_inode.insert(key.inode, found);
+        }
+    }
+
     /// The number among those remembered, if they are still of that file.
     fn remembered(
         &self,
@@ -158,11 +205,8 @@ impl Descriptors {
         key: FileKey,
         page: u64,
     ) -> Result<Option<i32>, Cause> {
-        let Some(numbers) = self
-            .processes
-            .get(&process)
-            .and_then(|of| of.get(&key.inode))
-        else {
+        let known = self.processes.get(&process);
+        let Some(numbers) = known.and_then(|known| known.by_inode.get(&key.inode)) else {
             return Ok(None);
         };
         let mut candidates = Vec::new();
@@ -201,7 +245,11 @@ impl Descriptors {
         }
         let listed = list(process);
         self.allowance = self.allowance.saturating_sub(now.elapsed());
-        self.processes.insert(process, listed?);
+        let mut listed = listed?;
+        if let Some(before) = self.processes.remove(&process) {
+            listed.recent = before.recent;
+        }
+        self.processes.insert(process, listed);
         Ok(())
     }
 
@@ -224,10 +272,10 @@ impl Descriptors {
 }
 
 /// The descriptors of a process by inode.
-fn list(process: u32) -> Result<HashMap<u64, Vec<i32>>, Cause> {
+fn list(process: u32) -> Result<Known, Cause> {
     let folder = fs::read_dir(format!("/proc/{process}/fdinfo"));
     let folder = folder.map_err(|error| of_error(&error))?;
-    let mut listed: HashMap<u64, Vec<i32>> = HashMap::new();
+    let mut listed = Known::default();
     for entry in folder.flatten() {
         let number = entry
             .file_name()
@@ -236,7 +284,8 @@ fn list(process: u32) -> Result<HashMap<u64, Vec<i32>>, Cause> {
         if let Some(number) = number
             && let Some(told) = told(process, number)
         {
-            listed.entry(told.inode).or_default().push(number);
+            listed.by_inode.entry(told.inode).or_default().push(number);
+            listed.count += 1;
         }
     }
     Ok(listed)

@@ -208,6 +208,13 @@ impl Watch {
             self.counts.spared += 1;
             return Ok(());
         }
+        if stream
+            .set
+            .is_some_and(|(pages, _)| pages > 0 && pages != event.limit)
+        {
+            // The last setting met another open file of this process: its descriptors are listed anew.
+            self.descriptors.forget(event.process);
+        }
         self.set(at, key, event.process, event.index, want)?;
         let now = self.now();
         if let Some(stream) = self.streams.get(key, place) {
