@@ -27,6 +27,8 @@ use wait::eventually;
 struct Disk {
     folder: TempDir,
     device: String,
+    /// Readahead of the loop device before, which stays with its number.
+    before: String,
 }
 
 /// Runs a tool; its output, if it succeeded.
@@ -62,10 +64,14 @@ impl Disk {
         let image = image.to_str().unwrap();
         tool(&["mkfs.ext4", "-q", "-F", "-O", "^has_journal", image])?;
         let device = tool(&["losetup", "--find", "--show", image])?;
-        let disk = Self { folder, device };
-        // Until its requests have been measured the costs of one that turns are assumed: windows of 640 kB.
-        fs::write(disk.sys("queue/rotational"), "1").ok()?;
+        let mut disk = Self {
+            folder,
+            device,
+            before: String::new(),
+        };
+        disk.before = fs::read_to_string(disk.limit()).ok()?;
         tool(&["mount", &disk.device, disk.point().to_str().unwrap()])?;
+        fs::write(disk.limit(), "128").ok()?;
         let content: Vec<u8> = (0..32u32 << 20).map(|at| (at >> 8) as u8).collect();
         fs::write(disk.point().join("file"), content).unwrap();
         tool(&["sync", "-f", disk.point().join("file").to_str().unwrap()])?;
@@ -98,6 +104,8 @@ impl Disk {
     fn watch(&self, flags: &[&str]) -> Watching {
         let mut child = Command::new(cargo_bin!("forerun"))
             .arg("watch")
+            // Whatever the disk below costs at this moment.
+            .args(["--depth", "fixed(depth_bytes=4194304)"])
             .args(flags)
             .arg(self.point())
             .env("FORERUN_RUNTIME_DIR", self.folder.path())
@@ -140,6 +148,7 @@ impl Disk {
 impl Drop for Disk {
     fn drop(&mut self) {
         tool(&["umount", self.point().to_str().unwrap()]);
+        let _ = fs::write(self.limit(), &self.before);
         tool(&["losetup", "--detach", &self.device]);
     }
 }
