@@ -90,7 +90,8 @@ done
 "$binary" completions fish | put 644 "$FISHDIR/forerun.fish"
 unit forerun-mount.service
 unit forerun@.service
-for text in README.md LICENSE-MIT LICENSE-APACHE CHANGELOG.md docs/MOUNT.md docs/STORES.md docs/METRICS.md \
+unit forerun-watch.service
+for text in README.md LICENSE-MIT LICENSE-APACHE CHANGELOG.md docs/MOUNT.md docs/WATCH.md docs/STORES.md docs/METRICS.md \
     packaging/monitoring/forerun-dashboard.json packaging/monitoring/forerun.rules.yml; do
     put 644 "$DOCDIR/${text##*/}" < "$here/$text"
 done

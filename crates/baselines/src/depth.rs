@@ -1,9 +1,10 @@
-//! Depth: one limit for all devices, and the competitive depth without growth.
+//! Depth: one limit for all devices, the competitive depth without growth, and a turn's worth.
 //!
 //! For the interface, and the growing depth, see [`forerun_core::depth`].
 
 pub mod competitive;
 pub mod fixed;
+pub mod turn;
 
 use alloc::boxed::Box;
 
@@ -11,4 +12,4 @@ use forerun_core::depth::Depth;
 use forerun_core::spec::Method;
 
 /// The methods. One entry a method.
-pub static LIST: &[Method<Box<dyn Depth>>] = &[fixed::METHOD, competitive::METHOD];
+pub static LIST: &[Method<Box<dyn Depth>>] = &[fixed::METHOD, competitive::METHOD, turn::METHOD];

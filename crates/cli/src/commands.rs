@@ -30,3 +30,5 @@ pub mod trial;
 #[cfg(feature = "mount")]
 pub mod umount;
 pub mod version;
+#[cfg(feature = "mount")]
+pub mod watch;

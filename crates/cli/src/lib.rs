@@ -90,6 +90,8 @@ pub fn run_in(args: &Args, environment: &Environment, out: &mut dyn Write) -> Re
         Command::Top(top) => commands::top::run(top, &sockets, out),
         #[cfg(feature = "mount")]
         Command::Ctl(ctl) => commands::ctl::run(ctl, &sockets, out),
+        #[cfg(feature = "mount")]
+        Command::Watch(watch) => commands::watch::run(watch, environment, out),
         #[cfg(feature = "install")]
         Command::Completions(completions) => commands::completions::run(completions, out),
         #[cfg(feature = "install")]

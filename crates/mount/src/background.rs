@@ -1,6 +1,6 @@
 //! A mount in the background that is known to work before the command returns.
 //!
-//! Called by the command unless `--foreground`. A process with threads cannot fork, so the same
+//! Called by `mount` unless `--foreground`, and by `watch --background`. A process with threads cannot fork, so the same
 //! binary is started once more with `--report-ready`, and reports its result on standard output:
 //!
 //! ```text
@@ -36,7 +36,7 @@ const READY: &str = "ready";
 /// # Errors
 /// The error of that process.
 pub fn start() -> Result<(), Failure> {
-    let cannot = |e: io::Error| Failure::Run(format!("cannot start the mount: {e}"));
+    let cannot = |e: io::Error| Failure::Run(format!("cannot start in the background: {e}"));
     let words = expand(std::env::args_os());
     let mut child = Command::new(std::env::current_exe().map_err(cannot)?)
         // Not the name mount(8) may have called us by: the words are expanded already.
@@ -61,7 +61,7 @@ pub fn start() -> Result<(), Failure> {
         None => {
             let ended = child.wait().map_err(cannot)?;
             Err(Failure::Run(format!(
-                "the mount ended before it worked: {ended}"
+                "the process in the background ended before it worked: {ended}"
             )))
         }
     }

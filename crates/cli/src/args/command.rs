@@ -12,7 +12,7 @@ use super::{Bench, Layout, Profile, Read};
 #[cfg(feature = "install")]
 use super::{Completions, Man};
 #[cfg(feature = "mount")]
-use super::{Ctl, Mount, Try, Umount};
+use super::{Ctl, Mount, Try, Umount, Watch};
 use super::{List, Replay, Simulate, Trace, Version};
 
 /// The command.
@@ -33,6 +33,9 @@ pub enum Command {
     #[cfg(feature = "mount")]
     /// Ask a running mount, or change its limits
     Ctl(Ctl),
+    #[cfg(feature = "mount")]
+    /// Let the kernel read ahead as far as forerun would, without a mount
+    Watch(Watch),
     #[cfg(feature = "files")]
     /// Write files to standard output, read ahead
     #[command(after_long_help = "Examples:\n  \

@@ -201,7 +201,7 @@ fn unknown_methods_and_parameters() {
         said,
         str![[r#"
 $ forerun bench --depth deep
-error: invalid value 'deep' for '--depth <METHOD>': no depth method "deep": there is growing, fixed, competitive
+error: invalid value 'deep' for '--depth <METHOD>': no depth method "deep": there is growing, fixed, competitive, turn
 $ forerun bench --depth fixed(depth_bytes=1)
 error: invalid value 'fixed(depth_bytes=1)' for '--depth <METHOD>': depth_bytes=1: must lie from 512 to 1073741824
 $ forerun bench --depth fixed(depth=4096)

@@ -44,10 +44,11 @@ const SURFACE: &str = "forerun-surface";
 const PACKERS: &[&str] = &["flate2", "lzma-rust2", "ruzstd", "serde", "toml"];
 const EMULATED: &str = "forerun-emulated";
 const MOUNT: &str = "forerun-mount";
+const WATCH: &str = "forerun-watch";
 const LAB: &str = "forerun-lab";
 const STORE: &str = "forerun-store";
 const ALL: &[&str] = &[
-    CORE, BASELINES, SIM, IO, EMULATED, SURFACE, MOUNT, LAB, STORE,
+    CORE, BASELINES, SIM, IO, EMULATED, SURFACE, MOUNT, WATCH, LAB, STORE,
 ];
 
 /// Crates that stand above others, and the tests of these on them.
@@ -67,6 +68,7 @@ const DEPENDENCIES: &[Allowed] = &[
     any("crates/store/Cargo.toml", &[CORE, IO]),
     any("crates/object-store/Cargo.toml", &[CORE, IO]),
     any("crates/mount/Cargo.toml", &[CORE, IO, SURFACE]),
+    any("crates/watch/Cargo.toml", &[CORE, BASELINES, SURFACE]),
     any("crates/lab/Cargo.toml", &[CORE, BASELINES, SIM, SURFACE]),
     any("crates/cli/Cargo.toml", ALL),
     any("crates/bed/Cargo.toml", &[CORE, SIM, EMULATED, SURFACE]),

@@ -1,0 +1,61 @@
+//! Flags of `forerun watch`.
+
+use std::path::PathBuf;
+
+use clap::Args as Group;
+use forerun_baselines::METHODS;
+use forerun_core::spec::Choice;
+use forerun_core::{Bytes, depth};
+use forerun_watch::exclude::Exclude;
+
+use super::methods_help;
+use crate::quantity::parse_size;
+
+/// `forerun watch`.
+#[derive(Debug, Group)]
+#[command(
+    after_long_help = "It needs root (or CAP_PERFMON, SYS_PTRACE, DAC_OVERRIDE, FOWNER), tracefs and Linux 6.18. It ends with \
+    Ctrl-C or SIGTERM and\nprints what it did. SIGUSR1 lets it pause, SIGUSR2 go on.\n\n\
+    Examples:\n  \
+    forerun watch /data                                      the file system of /data\n  \
+    forerun watch --dry-run /data                            what would be set\n  \
+    forerun watch --exclude program=rsync --exclude uid=33 /dev/sdb1"
+)]
+pub struct Watch {
+    /// A mount point, a folder, or a block device
+    #[arg(value_name = "PATH", required = true)]
+    pub paths: Vec<PathBuf>,
+
+    /// Decide and count, and set nothing
+    #[arg(long)]
+    pub dry_run: bool,
+
+    /// Reads to leave alone: path=/FOLDER, uid=NUMBER, program=NAME or cgroup=/GROUP; may be repeated
+    #[arg(long, value_name = "RULE")]
+    pub exclude: Vec<Exclude>,
+
+    /// Return once it works, and go on in the background
+    #[arg(long)]
+    pub background: bool,
+
+    /// Most memory of the page cache to reckon with, of what the system and control groups leave
+    #[arg(long, value_name = "SIZE", default_value = "4GiB", value_parser = parse_size)]
+    pub memory: Bytes,
+
+    /// Depth method, as name or name(param=value,..) [default: turn]
+    #[arg(long, value_name = "METHOD", help_heading = "Research", long_help = methods_help("depth", METHODS.depth))]
+    #[arg(value_parser = |text: &str| Choice::parse("depth", METHODS.depth, text))]
+    pub depth: Option<Choice<Box<dyn depth::Depth>>>,
+
+    /// Record every decision to this file, for `forerun replay`
+    #[arg(long, value_name = "FILE", help_heading = "Research")]
+    pub journal: Option<PathBuf>,
+
+    /// Tell the starting program, on standard output, when it works
+    #[arg(long, hide = true)]
+    pub report_ready: bool,
+
+    /// Look after the limits of another watch, by its records
+    #[arg(long, hide = true)]
+    pub guardian: bool,
+}

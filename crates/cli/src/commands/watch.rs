@@ -1,0 +1,151 @@
+//! `forerun watch`: the kernel's own readahead, by forerun's depths.
+//!
+//! Prints what is watched at the start, and an account at the end. The watch itself is [`forerun_watch`]; with
+//! `--guardian` this process is the one that looks after its limits.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use forerun_baselines::METHODS;
+use forerun_core::preset;
+use forerun_core::settings::SettingsError;
+use forerun_core::spec::Choice;
+use forerun_watch::watch::Account;
+use forerun_watch::{Report, Wanted, guardian};
+
+use crate::args::Watch;
+use crate::composition::name_the_flag;
+use crate::environment::Environment;
+use crate::failure::Failure;
+use crate::mount::background;
+use crate::quantity::{rough_duration, rough_size};
+
+/// Where records stand.
+const FOLDER: &str = "/run/forerun";
+
+/// The depth method in place of the preset's.
+const DEPTH: &str = "turn";
+
+/// Runs the command.
+///
+/// # Errors
+/// A path that cannot be watched, or a right that is missing.
+pub fn run(args: &Watch, environment: &Environment, out: &mut dyn Write) -> Result<(), Failure> {
+    if args.guardian {
+        return guardian::run(&args.paths);
+    }
+    if args.background && !args.report_ready {
+        return background::start();
+    }
+    if !args.report_ready {
+        let mut watch = begin(args, environment)?;
+        let text = beginning(&watch.accounts(), args.dry_run);
+        write(out, &text)?;
+        return write(out, &ending(&watch.run()?));
+    }
+    background::leave_session();
+    match begin(args, environment) {
+        Ok(watch) => {
+            let gone = |e| Failure::Run(format!("whoever started the watch is gone: {e}"));
+            background::report_ready().map_err(gone)?;
+            let ended = watch.run().map(drop);
+            if let Err(failure) = &ended {
+                background::log_failure(failure);
+            }
+            ended
+        }
+        Err(failure) => {
+            background::report_failure(&failure);
+            Ok(())
+        }
+    }
+}
+
+fn begin(args: &Watch, environment: &Environment) -> Result<forerun_watch::Watch, Failure> {
+    let mut settings = preset::default()
+        .settings(args.memory)
+        .map_err(name_the_flag)?;
+    // The kernel serves in order of arrival and gives no slices, so each window is one.
+    settings.depth = match &args.depth {
+        Some(depth) => depth.clone(),
+        None => Choice::parse("depth", METHODS.depth, DEPTH).map_err(SettingsError::from)?,
+    };
+    let folder = environment.forerun_runtime_dir.clone();
+    forerun_watch::Watch::start(Wanted {
+        paths: args.paths.clone(),
+        excludes: args.exclude.clone(),
+        is_dry: args.dry_run,
+        settings,
+        journal: args.journal.clone(),
+        folder: folder.map_or_else(|| FOLDER.into(), PathBuf::from),
+        guardian: vec!["watch".into(), "--guardian".into()],
+    })
+}
+
+fn write(out: &mut dyn Write, text: &str) -> Result<(), Failure> {
+    let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    written.map_err(|e| Failure::output(&e))
+}
+
+fn beginning(accounts: &[Account], is_dry: bool) -> String {
+    let of = |account: &Account| {
+        let Account {
+            file_system: at,
+            limit_kib,
+            ..
+        } = account;
+        let limit = limit_kib.map_or_else(|| "unknown".into(), |kib| format!("{kib} KiB"));
+        let (kind, bdi, point) = (&at.kind, &at.bdi, at.point.display());
+        format!("watching {point}: {kind}, bdi {bdi}, readahead {limit}\n")
+    };
+    let mut text: String = accounts.iter().map(of).collect();
+    text.push_str(match is_dry {
+        true => "nothing is set. Ctrl-C ends it\n",
+        false => "reads by mapping, io_uring files and kernel threads may not be steered. Ctrl-C ends it\n",
+    });
+    text
+}
+
+fn ending(report: &Report) -> String {
+    use std::fmt::Write as _;
+    let counts = &report.counts;
+    let seconds = report.ran.as_secs_f64();
+    let mut text = String::new();
+    let mut line = |line: String| {
+        let _ = writeln!(text, "{line}");
+    };
+    let (events, lost, streams) = (counts.events, counts.lost, counts.streams);
+    line(format!(
+        "{seconds:.1} s   events {events} (lost {lost})   streams {streams}"
+    ));
+    let each = counts.setting.as_secs_f64() * 1e6 / counts.set.max(1) as f64;
+    let held = counts.held_most.as_secs_f64() * 1e3;
+    let (set, spared, thrashed, back) =
+        (counts.set, counts.spared, counts.thrashed, report.put_back);
+    line(format!(
+        "limits set {set}, {each:.0} us each (a descriptor held for {held:.2} ms at most)   \
+         spared {spared}   put back at the end {back}   pages lost {thrashed}"
+    ));
+    for account in &report.accounts {
+        let profile = &account.profile;
+        let (cost, rate) = (profile.switching(0.into()), profile.rate(0.into()));
+        let (point, cost) = (account.file_system.point.display(), rough_duration(cost));
+        let (rate, samples) = (rough_size(rate as f64), account.samples);
+        let limit = account
+            .limit_kib
+            .map_or_else(|| "gone".into(), |kib| format!("{kib} KiB"));
+        line(format!(
+            "{point}: {cost} a switch, {rate}/s ({samples} requests)   readahead {limit}"
+        ));
+    }
+    let causes = report.causes.most_first();
+    let all = causes.iter().map(|(_, bytes)| bytes).sum::<u64>();
+    let share = 100.0 * all as f64 / counts.bytes.max(1) as f64;
+    line(format!("not steered: {share:.1} % of the bytes read ahead"));
+    for (cause, bytes) in causes {
+        line(format!("  {:>9}  {cause}", rough_size(bytes as f64)));
+    }
+    let processor = report.processor.as_secs_f64();
+    line(format!("processor {processor:.3} s"));
+    text
+}

@@ -1,0 +1,363 @@
+//! `forerun watch` on a real file system: ext4 on a loop device. Where there is no root, no loop device or no tracefs
+//! with the events of Linux 6.18, each test is skipped.
+
+#[path = "../../../skipped.rs"]
+mod skipped;
+#[path = "../mount/wait.rs"]
+#[expect(
+    dead_code,
+    reason = "the list of mounts is waited for by the tests of mounts"
+)]
+mod wait;
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Output, Stdio};
+
+use rustix::fs::{Advice, fadvise};
+use rustix::process::{Pid, Signal, kill_process};
+use snapbox::cmd::cargo_bin;
+use tempfile::TempDir;
+
+use skipped::skipped;
+use wait::eventually;
+
+/// A file system of its own.
+struct Disk {
+    folder: TempDir,
+    device: String,
+    /// Readahead of the loop device before, which stays with its number.
+    before: String,
+}
+
+/// Runs a tool; its output, if it succeeded.
+fn tool(words: &[&str]) -> Option<String> {
+    let output = Command::new(words[0]).args(&words[1..]).output().ok()?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    output.status.success().then(|| text.trim().to_owned())
+}
+
+impl Disk {
+    /// None, and a line for the summary, where this machine cannot.
+    #[track_caller]
+    fn new() -> Option<Self> {
+        let made = Self::make();
+        if made.is_none() {
+            skipped(
+                "needs root, loop devices, mkfs.ext4, and tracefs with readahead events (Linux 6.18)",
+            );
+        }
+        made
+    }
+
+    fn make() -> Option<Self> {
+        let event = "events/readahead/page_cache_async_ra/id";
+        if !Path::new("/sys/kernel/tracing").join(event).exists() {
+            tool(&["mount", "-t", "tracefs", "nodev", "/sys/kernel/tracing"]);
+        }
+        fs::read(Path::new("/sys/kernel/tracing").join(event)).ok()?;
+        let folder = tempfile::tempdir().unwrap();
+        let (image, point) = (folder.path().join("image"), folder.path().join("point"));
+        File::create(&image).unwrap().set_len(96 << 20).unwrap();
+        fs::create_dir(&point).unwrap();
+        let image = image.to_str().unwrap();
+        tool(&["mkfs.ext4", "-q", "-F", "-O", "^has_journal", image])?;
+        let device = tool(&["losetup", "--find", "--show", image])?;
+        let mut disk = Self {
+            folder,
+            device,
+            before: String::new(),
+        };
+        disk.before = fs::read_to_string(disk.limit()).ok()?;
+        tool(&["mount", &disk.device, disk.point().to_str().unwrap()])?;
+        fs::write(disk.limit(), "128").ok()?;
+        let content: Vec<u8> = (0..32u32 << 20).map(|at| (at >> 8) as u8).collect();
+        fs::write(disk.point().join("file"), content).unwrap();
+        tool(&["sync", "-f", disk.point().join("file").to_str().unwrap()])?;
+        Some(disk)
+    }
+
+    fn point(&self) -> PathBuf {
+        self.folder.path().join("point")
+    }
+
+    fn sys(&self, name: &str) -> PathBuf {
+        let block = Path::new(&self.device).file_name().unwrap();
+        Path::new("/sys/block").join(block).join(name)
+    }
+
+    fn limit(&self) -> PathBuf {
+        fs::canonicalize(self.sys("bdi"))
+            .unwrap()
+            .join("read_ahead_kb")
+    }
+
+    fn kib(&self) -> u32 {
+        fs::read_to_string(self.limit())
+            .unwrap()
+            .trim()
+            .parse()
+            .unwrap()
+    }
+
+    fn watch(&self, flags: &[&str]) -> Watching {
+        let mut child = Command::new(cargo_bin!("forerun"))
+            .arg("watch")
+            // Whatever the disk below costs at this moment.
+            .args(["--depth", "fixed(depth_bytes=4194304)"])
+            .args(flags)
+            .arg(self.point())
+            .env("FORERUN_RUNTIME_DIR", self.folder.path())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap());
+        let mut first = String::new();
+        lines.read_line(&mut first).unwrap();
+        assert!(first.starts_with("watching "), "{first}");
+        Watching { child, lines }
+    }
+
+    /// Reads the file from its beginning to its end, cold.
+    fn read(&self) {
+        let mut file = File::open(self.point().join("file")).unwrap();
+        fadvise(&file, 0, None, Advice::DontNeed).unwrap();
+        let mut buffer = vec![0; 128 << 10];
+        let mut at = 0;
+        while let count @ 1.. = file.read(&mut buffer).unwrap() {
+            assert_eq!(buffer[0], (at >> 8) as u8, "at {at}");
+            at += count as u32;
+        }
+        assert_eq!(at, 32 << 20);
+    }
+
+    /// A record of a limit that stands raised, and the limit raised so.
+    fn raise(&self, count: u32) -> PathBuf {
+        let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
+        let bdi = fs::canonicalize(self.sys("bdi")).unwrap();
+        let bdi = bdi.file_name().unwrap().to_str().unwrap();
+        let line = format!("forerun-watch 1 {} {bdi} 128 4096 {count}", boot.trim());
+        let path = self.folder.path().join(format!("watch-{bdi}"));
+        fs::write(&path, format!("{line:<159}\n")).unwrap();
+        fs::write(self.limit(), "4096").unwrap();
+        path
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        tool(&["umount", self.point().to_str().unwrap()]);
+        let _ = fs::write(self.limit(), &self.before);
+        tool(&["losetup", "--detach", &self.device]);
+    }
+}
+
+/// A watch that runs.
+struct Watching {
+    child: Child,
+    lines: BufReader<std::process::ChildStdout>,
+}
+
+impl Watching {
+    fn signal(&self, signal: Signal) {
+        let pid = Pid::from_raw(self.child.id().cast_signed()).unwrap();
+        kill_process(pid, signal).unwrap();
+    }
+
+    /// Ends it; its account.
+    fn end(mut self) -> String {
+        self.signal(Signal::TERM);
+        let mut text = String::new();
+        self.lines.read_to_string(&mut text).unwrap();
+        assert!(wait::end(&mut self.child).unwrap().success(), "{text}");
+        text
+    }
+}
+
+impl Drop for Watching {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The number behind a word of the account.
+fn number(text: &str, before: &str) -> u64 {
+    let rest = text
+        .split_once(before)
+        .unwrap_or_else(|| panic!("{before}: {text}"))
+        .1;
+    let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
+    digits.parse().unwrap()
+}
+
+#[test]
+fn a_reader_gets_longer_windows_and_nothing_stays_raised() {
+    let Some(disk) = Disk::new() else { return };
+    let before = disk.kib();
+    let journal = disk.folder.path().join("journal");
+    let watching = disk.watch(&["--journal", journal.to_str().unwrap()]);
+    disk.read();
+    let text = watching.end();
+    assert!(
+        number(&text, "events ") > 3 && number(&text, "limits set ") > 0,
+        "{text}"
+    );
+    assert_eq!(number(&text, "lost "), 0, "{text}");
+    assert_eq!(disk.kib(), before);
+    let record = fs::read_dir(disk.folder.path()).unwrap().flatten();
+    let records = record.filter(|entry| entry.file_name().to_string_lossy().starts_with("watch-"));
+    assert_eq!(records.count(), 0, "the record goes with the watch");
+    let replayed = Command::new(cargo_bin!("forerun"))
+        .arg("replay")
+        .arg(&journal)
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&replayed.stderr);
+    assert!(replayed.status.success(), "{said}");
+}
+
+#[test]
+fn a_dry_run_an_exclusion_and_a_pause_set_nothing() {
+    let Some(disk) = Disk::new() else { return };
+    let other = disk.folder.path().display().to_string();
+    for (flags, is_steered) in [
+        (vec!["--dry-run"], true),
+        (vec!["--exclude", "uid=0"], false),
+        (vec!["--exclude", &format!("path={other}")], false),
+        (
+            vec!["--exclude", "uid=4711", "--exclude", "program=none"],
+            true,
+        ),
+    ] {
+        let watching = disk.watch(&flags);
+        disk.read();
+        let text = watching.end();
+        let is_dry = flags[0] == "--dry-run";
+        assert_eq!(
+            number(&text, "limits set ") > 0,
+            is_steered && !is_dry,
+            "{flags:?}: {text}"
+        );
+        assert_eq!(number(&text, "spared ") > 0, is_dry, "{flags:?}: {text}");
+        assert_eq!(text.contains("excluded"), !is_steered, "{flags:?}: {text}");
+    }
+    let watching = disk.watch(&[]);
+    watching.signal(Signal::USR1);
+    disk.read();
+    watching.signal(Signal::USR2);
+    disk.read();
+    let text = watching.end();
+    assert!(
+        number(&text, "spared ") > 0 && number(&text, "limits set ") > 0,
+        "{text}"
+    );
+}
+
+#[test]
+fn a_program_that_asked_for_its_own_readahead_keeps_it() {
+    let Some(disk) = Disk::new() else { return };
+    let watching = disk.watch(&[]);
+    let mut file = File::open(disk.point().join("file")).unwrap();
+    fadvise(&file, 0, None, Advice::DontNeed).unwrap();
+    fadvise(&file, 0, None, Advice::Sequential).unwrap();
+    let mut buffer = vec![0; 16 << 20];
+    file.read_exact(&mut buffer).unwrap();
+    let text = watching.end();
+    assert_eq!(number(&text, "limits set "), 0, "{text}");
+    assert!(text.contains("the program set its own readahead"), "{text}");
+}
+
+#[test]
+fn a_second_watch_of_one_file_system_is_refused() {
+    let Some(disk) = Disk::new() else { return };
+    let _first = disk.watch(&[]);
+    let second = Command::new(cargo_bin!("forerun"))
+        .arg("watch")
+        .arg(disk.point())
+        .env("FORERUN_RUNTIME_DIR", disk.folder.path())
+        .output()
+        .unwrap();
+    refused(&second, "another `forerun watch`");
+}
+
+fn refused(output: &Output, why: &str) {
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains(why), "{said}");
+}
+
+/// A guardian over the records, as a watch starts it.
+fn guardian(record: &Path) -> (Child, ChildStdin) {
+    let mut child = Command::new(cargo_bin!("forerun"))
+        .args(["watch", "--guardian"])
+        .arg(record)
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let pipe = child.stdin.take().unwrap();
+    (child, pipe)
+}
+
+#[test]
+fn a_guardian_puts_back_what_a_stopped_watch_left_raised_and_what_a_killed_one_did() {
+    let Some(disk) = Disk::new() else { return };
+    let record = disk.raise(1);
+    let (mut child, mut pipe) = guardian(&record);
+    // The watch said that it raises, and nothing more comes.
+    pipe.write_all(b".").unwrap();
+    eventually("the limit of a stopped watch is back", || disk.kib() == 128);
+    disk.raise(2);
+    drop(pipe);
+    assert!(wait::end(&mut child).unwrap().success());
+    assert_eq!(disk.kib(), 128, "killed");
+    // A value that somebody set meanwhile stays.
+    let record = disk.raise(3);
+    fs::write(disk.limit(), "512").unwrap();
+    let (mut child, pipe) = guardian(&record);
+    drop(pipe);
+    assert!(wait::end(&mut child).unwrap().success());
+    assert_eq!(disk.kib(), 512);
+}
+
+#[test]
+fn the_next_watch_puts_back_what_both_left_raised() {
+    let Some(disk) = Disk::new() else { return };
+    disk.raise(1);
+    let watching = disk.watch(&[]);
+    assert_eq!(disk.kib(), 128);
+    drop(watching);
+}
+
+#[test]
+fn a_killed_watch_takes_its_guardian_with_it() {
+    let Some(disk) = Disk::new() else { return };
+    let before = disk.kib();
+    let watching = disk.watch(&[]);
+    let children = format!("/proc/{0}/task/{0}/children", watching.child.id());
+    let children = fs::read_to_string(children).unwrap();
+    let guardian = PathBuf::from(format!("/proc/{}/exe", children.trim()));
+    let is_there = || fs::read_link(&guardian).is_ok();
+    assert!(is_there());
+    watching.signal(Signal::KILL);
+    eventually("the guardian ends", || !is_there());
+    assert_eq!(disk.kib(), before);
+}
+
+#[test]
+fn what_cannot_be_watched_is_said_by_name() {
+    let watch = |path: &str| {
+        let mut command = Command::new(cargo_bin!("forerun"));
+        command.args(["watch", path]).output().unwrap()
+    };
+    refused(&watch("/dev/shm"), "tmpfs: its files are in memory");
+    refused(&watch("/nowhere"), "/nowhere: no such file or directory");
+    refused(&watch("/dev/null"), "/dev/null");
+    let mut command = Command::new(cargo_bin!("forerun"));
+    let rule = command
+        .args(["watch", "--exclude", "user=1", "/"])
+        .output()
+        .unwrap();
+    refused(&rule, "must be path=/FOLDER");
+}

@@ -1,0 +1,310 @@
+//! Disks: the costs of the disks below a file system, from the requests that the kernel sends them.
+//!
+//! Each request is seen when it is issued and when it completes; from both, the core's measure method estimates
+//! switching cost and rate, one instance a disk, as it does for a driver that sends requests itself. The engine gets one
+//! device for all of them: the longest switch, and the sum of the rates, because a long window spreads over all.
+//!
+//! A disk that says that it turns works on one request at a time until its requests say otherwise. A device that completes
+//! more than 20,000 requests a second has no use for windows, and to be told of each would cost a processor: it is
+//! looked at for one second of ten.
+
+use std::collections::{HashMap, VecDeque};
+
+use forerun_core::measure::{Measure, Sample};
+use forerun_core::{Bytes, Nanos, Profile};
+
+use crate::sample::Request;
+
+const SECTOR: u64 = 512;
+/// Requests that never complete are forgotten: no device has more at a time.
+const OUTSTANDING_MAX: usize = 1 << 16;
+/// Costs of flash before its requests are measured: a command, and the rate of a cheap drive.
+const FLASH: (u64, u64) = (100_000, 2_000_000_000);
+/// Requests a second that are one too many, twice as many events.
+pub const REQUESTS_MAX: u64 = 20_000;
+/// Costs are told again where the depth changed by this part.
+const CHANGE_PART: u64 = 8;
+
+/// A request at a disk.
+#[derive(Clone, Copy, Debug)]
+struct Outstanding {
+    sent: Nanos,
+    bytes: Bytes,
+    distance: Bytes,
+    in_flight: u32,
+    ahead: Nanos,
+}
+
+/// One disk.
+#[derive(Debug)]
+struct Disk {
+    measure: Box<dyn Measure>,
+    requests: HashMap<u64, Outstanding>,
+    /// In the order in which they were sent; some are gone already.
+    order: VecDeque<(Nanos, u64)>,
+    /// Where the last one ended.
+    head: u64,
+    /// Moving average of the distances that are not zero.
+    distance: Bytes,
+}
+
+/// Those of a file system.
+#[derive(Debug)]
+pub struct Disks {
+    disks: Vec<(u32, Disk)>,
+    told: Bytes,
+    seen: u64,
+}
+
+impl Disks {
+    /// These disks, each measured by a method of its own.
+    pub fn new(
+        numbers: &[u32],
+        is_rotational: bool,
+        mut measure: impl FnMut() -> Box<dyn Measure>,
+    ) -> Self {
+        let mut of = |number: &u32| {
+            let mut measure = measure();
+            measure.told(&prior(is_rotational));
+            let disk = Disk {
+                measure,
+                requests: HashMap::new(),
+                order: VecDeque::new(),
+                head: u64::MAX,
+                distance: Bytes(0),
+            };
+            (*number, disk)
+        };
+        Self {
+            disks: numbers.iter().map(&mut of).collect(),
+            told: Bytes(0),
+            seen: 0,
+        }
+    }
+
+    /// A request of one of these disks; false if it is of another.
+    pub fn saw(&mut self, request: &Request) -> bool {
+        let disk = self
+            .disks
+            .iter_mut()
+            .find(|(number, _)| *number == request.device);
+        let Some((_, disk)) = disk else {
+            return false;
+        };
+        self.seen += 1;
+        match request.is_complete {
+            true => disk.completed(request),
+            false => disk.issued(request),
+        }
+        true
+    }
+
+    /// When the oldest request was sent that a disk still has; far in the future if there is none.
+    pub fn oldest(&mut self) -> Nanos {
+        let oldest = self.disks.iter_mut().map(|(_, disk)| disk.oldest());
+        oldest.min().unwrap_or(Nanos(u64::MAX))
+    }
+
+    /// Requests are not seen any more for a while: none is taken to be under way.
+    pub fn blind(&mut self) {
+        for (_, disk) in &mut self.disks {
+            disk.requests.clear();
+            disk.order.clear();
+        }
+    }
+
+    /// Events since it was asked last.
+    pub fn take_seen(&mut self) -> u64 {
+        std::mem::take(&mut self.seen)
+    }
+
+    /// The costs of all as one device.
+    #[must_use]
+    pub fn profile(&self) -> Profile {
+        let costs = self.disks.iter().map(|(_, disk)| disk.costs());
+        let sum = |(cost, rate): (Nanos, u64), (own, more): (Nanos, u64)| {
+            (cost.max(own), rate.saturating_add(more))
+        };
+        match costs.reduce(sum) {
+            Some((cost, rate)) => {
+                let rates = forerun_core::profile::RATE_RANGE;
+                Profile::constant(cost, rate.clamp(*rates.start(), *rates.end()))
+                    .unwrap_or_default()
+            }
+            None => prior(false),
+        }
+    }
+
+    /// The same, if the depth changed since it was told last.
+    pub fn changed(&mut self) -> Option<Profile> {
+        let profile = self.profile();
+        let depth = profile.competitive_depth(Bytes(0), Bytes(0));
+        let is_changed = depth.0.abs_diff(self.told.0) > self.told.0 / CHANGE_PART;
+        is_changed.then(|| {
+            self.told = depth;
+            profile
+        })
+    }
+
+    /// Requests that the costs rest on.
+    #[must_use]
+    pub fn samples(&self) -> u64 {
+        let samples = self
+            .disks
+            .iter()
+            .map(|(_, disk)| disk.measure.confidence().samples);
+        samples.sum()
+    }
+}
+
+impl Disk {
+    fn issued(&mut self, request: &Request) {
+        if self.requests.len() >= OUTSTANDING_MAX {
+            self.requests.clear();
+            self.order.clear();
+        }
+        let bytes = Bytes(request.sectors.saturating_mul(SECTOR));
+        let apart = match self.head {
+            u64::MAX => 1,
+            head => head.abs_diff(request.sector),
+        };
+        let distance = Bytes(apart.saturating_mul(SECTOR));
+        if distance.0 > 0 {
+            let mean = self.distance.0;
+            self.distance = Bytes(mean - mean / 16 + distance.0 / 16);
+        }
+        self.head = request.sector.saturating_add(request.sectors);
+        let own = self.measure.expected(distance, bytes);
+        let ahead = self
+            .requests
+            .values()
+            .map(|r| self.measure.expected(r.distance, r.bytes).0);
+        let outstanding = Outstanding {
+            sent: request.time,
+            bytes,
+            distance,
+            in_flight: u32::try_from(self.requests.len())
+                .unwrap_or(u32::MAX)
+                .saturating_add(1),
+            ahead: Nanos(ahead.fold(own.0, u64::saturating_add)),
+        };
+        self.requests.insert(request.sector, outstanding);
+        self.order.push_back((request.time, request.sector));
+    }
+
+    fn completed(&mut self, request: &Request) {
+        // A request that was split or merged meanwhile completes at another place, and tells nothing.
+        let Some(known) = self.requests.remove(&request.sector) else {
+            return;
+        };
+        let left = u32::try_from(self.requests.len())
+            .unwrap_or(u32::MAX)
+            .saturating_add(1);
+        let mut sample = Sample::default();
+        sample.sent = known.sent;
+        sample.ended = request.time;
+        sample.distance = known.distance;
+        sample.bytes = known.bytes;
+        sample.in_flight = known.in_flight;
+        sample.left = left;
+        sample.ahead = known.ahead;
+        self.measure.ended(&sample);
+    }
+
+    fn oldest(&mut self) -> Nanos {
+        while let Some((sent, sector)) = self.order.front() {
+            if self.requests.get(sector).is_some_and(|r| r.sent == *sent) {
+                return *sent;
+            }
+            self.order.pop_front();
+        }
+        Nanos(u64::MAX)
+    }
+
+    fn costs(&self) -> (Nanos, u64) {
+        let profile = self.measure.profile();
+        (profile.switching(self.distance), profile.rate(Bytes(0)))
+    }
+}
+
+fn prior(is_rotational: bool) -> Profile {
+    match is_rotational {
+        true => Profile::default().with_servers(1).unwrap_or_default(),
+        false => Profile::constant(Nanos(FLASH.0), FLASH.1).unwrap_or_default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use forerun_core::measure::LIST;
+    use forerun_core::spec::Choice;
+
+    use super::*;
+
+    fn disks(is_rotational: bool) -> Disks {
+        Disks::new(&[7], is_rotational, || Choice::of(&LIST[0]).build())
+    }
+
+    /// A disk with so many requests at a time, each elsewhere and of another length, 12 ms and 220 MB/s.
+    fn work(disks: &mut Disks, deep: usize) {
+        let (mut queue, mut now) = (VecDeque::new(), 0);
+        for number in 0..600u64 {
+            let request = |time, is_complete, (sector, sectors)| Request {
+                time: Nanos(time),
+                is_complete,
+                device: 7,
+                sector,
+                sectors,
+            };
+            let place = ((number * 7919 % 1000) * 1_000_000, 256 << (number % 5));
+            assert!(disks.saw(&request(now, false, place)));
+            queue.push_back(place);
+            if queue.len() == deep {
+                let done = queue.pop_front().unwrap();
+                now += 12_000_000 + done.1 * 512 * 1000 / 220;
+                assert!(disks.saw(&request(now, true, done)));
+            }
+        }
+    }
+
+    #[test]
+    fn a_disk_that_is_always_busy_is_measured() {
+        for deep in [1, 4] {
+            let mut disks = disks(true);
+            let depth = |profile: Profile| profile.competitive_depth(Bytes(0), Bytes(0)).0;
+            assert_eq!(disks.changed().map(depth), Some(640_000), "as it was told");
+            work(&mut disks, deep);
+            let measured = depth(disks.changed().unwrap());
+            let right = 12 * 220_000;
+            assert!(
+                measured.abs_diff(right) < right / 4,
+                "{deep}: {measured} of {right}"
+            );
+            assert!(disks.samples() > 100 && disks.changed().is_none());
+        }
+    }
+
+    #[test]
+    fn the_oldest_request_is_one_that_is_still_there() {
+        let mut disks = disks(true);
+        let mut saw = |time, is_complete, sector| {
+            disks.saw(&Request {
+                time: Nanos(time),
+                is_complete,
+                device: 7,
+                sector,
+                sectors: 8,
+            });
+            disks.oldest()
+        };
+        assert_eq!(saw(5, false, 100), Nanos(5));
+        assert_eq!(saw(6, false, 200), Nanos(5));
+        assert_eq!(saw(7, true, 100), Nanos(6));
+        assert_eq!(
+            saw(8, true, 300),
+            Nanos(6),
+            "of a request that nobody saw go"
+        );
+        assert_eq!(saw(9, true, 200), Nanos(u64::MAX));
+    }
+}

@@ -1,0 +1,118 @@
+//! Exclude: whose reads are left alone.
+//!
+//! Asked once for each stream that begins. A rule is `KIND=VALUE`; a read is excluded if one of them is true of it.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use crate::process::Program;
+
+/// A rule.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Exclude {
+    /// Files at or below this path, as the reader names it.
+    Path(PathBuf),
+    /// Programs of this user.
+    User(u32),
+    /// Programs of this name.
+    Program(String),
+    /// Programs in or below this control group.
+    Group(PathBuf),
+}
+
+impl Exclude {
+    /// Whether it is true of a program's read of a file.
+    #[must_use]
+    pub fn is_true_of(&self, program: &Program, file: &Path) -> bool {
+        match self {
+            Self::Path(path) => file.starts_with(path),
+            Self::User(user) => program.user == *user,
+            Self::Program(name) => program.name == *name,
+            Self::Group(path) => program
+                .groups
+                .iter()
+                .any(|group| group.path.starts_with(path)),
+        }
+    }
+}
+
+impl FromStr for Exclude {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let forms = "must be path=/FOLDER, uid=NUMBER, program=NAME or cgroup=/GROUP";
+        let (kind, value) = text.split_once('=').ok_or(forms)?;
+        let absolute = |value: &str| match value.starts_with('/') {
+            true => Ok(PathBuf::from(value)),
+            false => Err(format!("{value:?} must be a path that begins with /")),
+        };
+        match kind {
+            "path" => absolute(value).map(Self::Path),
+            "cgroup" => absolute(value).map(Self::Group),
+            "program" if !value.is_empty() => Ok(Self::Program(value.to_owned())),
+            "uid" => {
+                let user = value.parse().map(Self::User);
+                user.map_err(|_| format!("{value:?} must be a whole number from 0 to {}", u32::MAX))
+            }
+            _ => Err(forms.to_owned()),
+        }
+    }
+}
+
+impl fmt::Display for Exclude {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Path(path) => write!(f, "path={}", path.display()),
+            Self::User(user) => write!(f, "uid={user}"),
+            Self::Program(name) => write!(f, "program={name}"),
+            Self::Group(path) => write!(f, "cgroup={}", path.display()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::process::Group;
+
+    #[test]
+    fn each_rule_is_true_of_its_own_and_of_nothing_else() {
+        let program = Program {
+            name: "rsync".into(),
+            user: 1000,
+            is_kernel: false,
+            groups: vec![Group {
+                controllers: String::new(),
+                path: "/backup/a".into(),
+            }],
+        };
+        let file = Path::new("/data/films/a");
+        for (rule, is) in [
+            ("path=/data/films", true),
+            ("path=/data/film", false),
+            ("uid=1000", true),
+            ("uid=0", false),
+            ("program=rsync", true),
+            ("program=rsyn", false),
+            ("cgroup=/backup", true),
+            ("cgroup=/back", false),
+        ] {
+            let parsed: Exclude = rule.parse().unwrap();
+            assert_eq!(parsed.is_true_of(&program, file), is, "{rule}");
+            assert_eq!(parsed.to_string(), rule);
+        }
+        for wrong in [
+            "",
+            "path",
+            "path=data",
+            "uid=-1",
+            "uid=x",
+            "program=",
+            "user=1",
+        ] {
+            let message = wrong.parse::<Exclude>().unwrap_err();
+            assert!(message.contains("must be"), "{wrong}: {message}");
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! forerun's depths in the kernel's own page cache, set from outside.
+//!
+//! For disks that programs read and write as ever: no mount, no changed program, no changed kernel. The kernel tells
+//! when its readahead is asked for a page; the engine decides how long the next window of that stream is; the reader's
+//! open file gets that limit. Every byte comes from the kernel, so none can be wrong.
+//!
+//! ```text
+//! rings, sample, tracepoint     events of page cache and disks          seeing
+//! streams, descriptors, process whose open file is it?                  finding
+//! windows, disks, memory        the engine, what it is told             deciding
+//! limit, record, guardian       a limit for one open file, and back     setting
+//! watch                         all of it in one loop
+//! ```
+//!
+//! `docs/WATCH.md` is for operators. The command line calls [`Watch::start`] and [`Watch::run`], and [`guardian::run`]
+//! in the process that looks after the limits.
+
+pub mod causes;
+pub mod descriptors;
+pub mod disks;
+pub mod exclude;
+pub mod guardian;
+pub mod limit;
+pub mod memory;
+pub mod mounts;
+pub mod process;
+pub mod record;
+pub mod rings;
+pub mod sample;
+mod steering;
+pub mod streams;
+pub mod tracepoint;
+pub mod watch;
+pub mod windows;
+
+pub use watch::{Report, Wanted, Watch};

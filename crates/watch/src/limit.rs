@@ -1,0 +1,213 @@
+//! Limit: the readahead of one open file, by way of the limit of its file system.
+//!
+//! `posix_fadvise(POSIX_FADV_NORMAL)` gives an open file the limit that its file system's bdi has at that instant. So a
+//! file gets a window of its own in four steps, of some 50 us together:
+//!
+//! ```text
+//! read the bdi's limit -> record it, tell the guardian -> raise it -> fadvise -> put it back, if ours still stands
+//! ```
+//!
+//! A value that somebody else wrote in between stays. A file opened within these microseconds has the raised limit; it
+//! is known as one of ours, and put right when the kernel's readahead is asked for it next.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use forerun_surface::failure::Failure;
+use rustix::fs::{Advice, fadvise};
+
+use crate::guardian::Guardian;
+use crate::record::Record;
+
+/// KiB of a page: the kernel keeps limits in pages of this size at least.
+pub const PAGE_KIB: u32 = 4;
+/// Longest window that is ever set, in KiB: half a second of a fast disk, and memory of one reader.
+pub const MOST_KIB: u32 = 64 << 10;
+
+/// The limit of a file system.
+#[derive(Debug)]
+pub struct Limit {
+    file: File,
+    /// None in a dry run, which raises nothing.
+    record: Option<Record>,
+    /// Limits that were the device's own since the start.
+    own: Vec<u32>,
+    /// Limits that were ever set, in pages.
+    ours: Vec<u32>,
+}
+
+impl Limit {
+    /// That of a bdi, to be read alone where there is no record.
+    ///
+    /// # Errors
+    /// It cannot be read, or not be written.
+    pub fn open(path: &Path, record: Option<Record>) -> Result<Self, Failure> {
+        let refused = |error: io::Error| match error.kind() {
+            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+                let why = "cannot be written: needs root, or CAP_DAC_OVERRIDE, and a writable /sys";
+                Failure::unusable(path, why)
+            }
+            _ => Failure::unusable(path, error),
+        };
+        let file = File::options()
+            .read(true)
+            .write(record.is_some())
+            .open(path);
+        let mut limit = Self {
+            file: file.map_err(refused)?,
+            record,
+            own: Vec::new(),
+            ours: Vec::new(),
+        };
+        limit.pages().map_err(refused)?;
+        Ok(limit)
+    }
+
+    /// The record's path, for the guardian.
+    #[must_use]
+    pub fn record(&self) -> Option<&Path> {
+        self.record.as_ref().map(Record::path)
+    }
+
+    /// The limit of the file system, in pages.
+    ///
+    /// # Errors
+    /// The device is gone.
+    pub fn pages(&mut self) -> io::Result<u32> {
+        let pages = self.kib()? / PAGE_KIB;
+        if !self.own.contains(&pages) {
+            self.own.push(pages);
+        }
+        Ok(pages)
+    }
+
+    /// Whether a limit of an open file is the device's or one of ours: no other is touched. Twice the device's is that of
+    /// POSIX_FADV_SEQUENTIAL, which a program asked for.
+    #[must_use]
+    pub fn is_ours_or_own(&self, pages: u32) -> bool {
+        let is_doubled = self.own.iter().any(|own| own.saturating_mul(2) == pages);
+        self.own.contains(&pages) || self.ours.contains(&pages) && !is_doubled
+    }
+
+    /// The nearest limit that can be set and is not taken for a program's own.
+    #[must_use]
+    pub fn settable(&self, pages: u32) -> u32 {
+        let pages = pages.min(MOST_KIB / PAGE_KIB);
+        match self.own.iter().any(|own| own.saturating_mul(2) == pages) {
+            true => pages + 1,
+            false => pages,
+        }
+    }
+
+    /// Gives an open file this limit; false if the guardian does not listen, and nothing was done.
+    ///
+    /// # Errors
+    /// The device is gone, or the file takes no advice.
+    pub fn set(&mut self, file: &OwnedFd, pages: u32, guardian: &mut Guardian) -> io::Result<bool> {
+        let own = self.pages()?;
+        if own == pages {
+            fadvise(file, 0, None, Advice::Normal)?;
+            return Ok(true);
+        }
+        if self.record.is_none() || !guardian.is_told() {
+            return Ok(false);
+        }
+        let (before, raised) = (own * PAGE_KIB, pages * PAGE_KIB);
+        if !self.ours.contains(&pages) {
+            self.ours.push(pages);
+        }
+        if let Some(record) = &mut self.record {
+            record.raises(before, raised)?;
+        }
+        let advised = self.write(raised).and_then(|()| {
+            fadvise(file, 0, None, Advice::Normal)?;
+            Ok(())
+        });
+        self.lower(before, raised)?;
+        if let Some(record) = &self.record {
+            record.is_back(before)?;
+        }
+        advised.map(|()| true)
+    }
+
+    fn lower(&self, before: u32, raised: u32) -> io::Result<()> {
+        match self.kib()? == raised {
+            true => self.write(before),
+            false => Ok(()),
+        }
+    }
+
+    fn kib(&self) -> io::Result<u32> {
+        let mut text = [0; 16];
+        let count = self.file.read_at(&mut text, 0)?;
+        let text = std::str::from_utf8(&text[..count]).unwrap_or_default();
+        text.trim()
+            .parse()
+            .map_err(|_| io::ErrorKind::InvalidData.into())
+    }
+
+    fn write(&self, kib: u32) -> io::Result<()> {
+        self.file.write_all_at(format!("{kib}\n").as_bytes(), 0)
+    }
+
+    /// The watch ends: nothing is raised, and the record goes.
+    pub fn end(&self) {
+        if let Some(record) = &self.record {
+            record.remove();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A file in place of that in sysfs.
+    fn limit(folder: &Path) -> Limit {
+        let path = folder.join("read_ahead_kb");
+        std::fs::write(&path, "128\n").unwrap();
+        Limit::open(&path, Some(Record::open(folder, "none:such").unwrap())).unwrap()
+    }
+
+    #[test]
+    fn limits_of_programs_are_told_from_the_devices_and_ours() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut limit = limit(folder.path());
+        limit.ours = vec![1024, 64];
+        for (pages, is) in [
+            (32, true),
+            (1024, true),
+            (64, false),
+            (100, false),
+            (0, false),
+        ] {
+            assert_eq!(limit.is_ours_or_own(pages), is, "{pages}");
+        }
+        assert_eq!(
+            limit.settable(64),
+            65,
+            "64 would be taken for FADV_SEQUENTIAL's"
+        );
+        assert_eq!(limit.settable(u32::MAX), MOST_KIB / PAGE_KIB);
+    }
+
+    #[test]
+    fn a_change_of_the_administrator_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut limit = limit(folder.path());
+        limit.write(4096).unwrap();
+        limit.lower(128, 4096).unwrap();
+        assert_eq!(limit.kib().unwrap(), 128);
+        limit.write(512).unwrap();
+        limit.lower(128, 4096).unwrap();
+        assert_eq!(
+            limit.pages().unwrap(),
+            128,
+            "512 KiB, which is the device's from now on"
+        );
+        assert!(limit.is_ours_or_own(32) && limit.is_ours_or_own(128));
+    }
+}

@@ -1,0 +1,120 @@
+//! Process: the account that /proc gives of a reader.
+//!
+//! Asked once for each stream that begins: whose it is, which program, in which memory group, and whether it wants to
+//! be left alone (I/O class idle). Names in /proc are chosen by users: a program may be called `a) R 1 (b`, or have a
+//! line end in its name, so a name is never taken apart by the signs in it.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// The flag `PF_KTHREAD` in the ninth field of /proc/PID/stat.
+const KERNEL_THREAD: u64 = 0x0020_0000;
+/// `IOPRIO_WHO_PROCESS`, and the class `IOPRIO_CLASS_IDLE` in the upper bits of the answer.
+const OF_THREAD: libc::c_int = 1;
+const IDLE: libc::c_long = 3;
+
+/// A reader's program.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Program {
+    /// The name of its binary, or of its process where that cannot be read.
+    pub name: String,
+    /// Its effective user.
+    pub user: u32,
+    /// Whether it is a thread of the kernel: a file server, or a loop device.
+    pub is_kernel: bool,
+    /// Its control groups: one path, or with version 1 one a controller.
+    pub groups: Vec<Group>,
+}
+
+/// A control group that a process is in.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Group {
+    /// Controllers of version 1; none of version 2.
+    pub controllers: String,
+    /// Its path below the controller's mount.
+    pub path: PathBuf,
+}
+
+impl Program {
+    /// The program of a process; none if it has ended.
+    #[must_use]
+    pub fn of(process: u32) -> Option<Self> {
+        let folder = PathBuf::from(format!("/proc/{process}"));
+        let stat = fs::read(folder.join("stat")).ok()?;
+        let (name, flags) = of_stat(&stat)?;
+        let binary = fs::read_link(folder.join("exe")).ok();
+        let binary = binary.as_deref().and_then(Path::file_name);
+        let groups = fs::read(folder.join("cgroup")).unwrap_or_default();
+        Some(Self {
+            name: binary.map_or(name, |name| name.to_string_lossy().into_owned()),
+            user: fs::metadata(&folder).ok()?.uid(),
+            is_kernel: flags & KERNEL_THREAD != 0,
+            groups: groups_of(&groups),
+        })
+    }
+}
+
+/// `123 (name) S 1 ..`: the name ends with the last bracket, and the flags are the seventh word behind it.
+fn of_stat(stat: &[u8]) -> Option<(String, u64)> {
+    let begin = stat.iter().position(|byte| *byte == b'(')?;
+    let end = stat.iter().rposition(|byte| *byte == b')')?;
+    let name = stat.get(begin + 1..end)?;
+    let rest = std::str::from_utf8(stat.get(end + 1..)?).ok()?;
+    let flags = rest.split_ascii_whitespace().nth(6)?.parse().ok()?;
+    Some((String::from_utf8_lossy(name).into_owned(), flags))
+}
+
+/// `4:memory:/a/b` a line; a path may contain anything but a line end, which the kernel escapes.
+fn groups_of(text: &[u8]) -> Vec<Group> {
+    let text = String::from_utf8_lossy(text);
+    let of = |line: &str| {
+        let mut parts = line.splitn(3, ':').skip(1);
+        Some(Group {
+            controllers: parts.next()?.to_owned(),
+            path: parts.next()?.into(),
+        })
+    };
+    text.lines().filter_map(of).collect()
+}
+
+/// Whether a thread reads in the idle class of I/O.
+#[expect(unsafe_code, reason = "ioprio_get has no safe interface")]
+#[must_use]
+pub fn is_idle(thread: u32) -> bool {
+    // SAFETY: the call takes and gives numbers alone.
+    let class = unsafe { libc::syscall(libc::SYS_ioprio_get, OF_THREAD, thread) };
+    class >> 13 == IDLE
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_look_like_the_rest_of_the_line() {
+        let stat = b"12 (a) S 1 (b\n) R 1 12 12 0 -1 2129984 0 0";
+        assert_eq!(of_stat(stat), Some(("a) S 1 (b\n".into(), 2_129_984)));
+        assert_eq!(of_stat(b"12 )a( S 1"), None);
+        assert_eq!(of_stat(b""), None);
+    }
+
+    #[test]
+    fn this_process_is_a_program_and_no_thread_of_the_kernel() {
+        let program = Program::of(std::process::id()).unwrap();
+        assert!(
+            !program.is_kernel && program.name.starts_with("forerun_watch"),
+            "{program:?}"
+        );
+        assert_eq!(Program::of(u32::MAX), None);
+    }
+
+    #[test]
+    fn groups_of_both_versions() {
+        let groups = groups_of(b"4:cpu,memory:/a:b\n0::/user\n\n");
+        assert_eq!(groups.len(), 2);
+        assert_eq!(groups[0].controllers, "cpu,memory");
+        assert_eq!(groups[0].path, Path::new("/a:b"));
+        assert_eq!(groups[1].controllers, "");
+    }
+}

@@ -1,0 +1,385 @@
+//! Samples: the records that the kernel writes into a ring of perf events, taken apart.
+//!
+//! A pure function of bytes and layouts. One record:
+//!
+//! ```text
+//! type u32, misc u16, size u16 | pid u32, tid u32 | time u64 | size u32, the event's bytes
+//!                                PERF_SAMPLE_TID    .._TIME    .._RAW
+//! ```
+//!
+//! A record of another kind, or one that is shorter than its layout, is no sample of ours and is passed over.
+
+use forerun_core::Nanos;
+use forerun_surface::failure::Failure;
+
+use crate::tracepoint::{Field, Tracepoint};
+
+/// The parts of a sample that are asked for: `PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_RAW`.
+pub const SAMPLE_TYPE: u64 = 1 << 1 | 1 << 2 | 1 << 10;
+
+/// `PERF_RECORD_LOST` and `PERF_RECORD_SAMPLE`.
+const LOST: u32 = 2;
+const SAMPLE: u32 = 9;
+/// Bytes of a record before the event's own.
+const HEAD: usize = 28;
+
+/// Why the kernel's readahead was asked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Cause {
+    /// The page is missing.
+    Miss,
+    /// The page carries the mark of the window before.
+    Mark,
+}
+
+/// The kernel's readahead was asked for a page.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Ahead {
+    /// When.
+    pub time: Nanos,
+    /// Why.
+    pub cause: Cause,
+    /// The process that reads, and its thread.
+    pub process: u32,
+    /// The thread.
+    pub thread: u32,
+    /// The file system, as the kernel numbers it: major in the upper 12 bits of 32.
+    pub device: u32,
+    /// The file.
+    pub inode: u64,
+    /// The page.
+    pub index: u64,
+    /// Pages of the window before this decision, and those of them behind its mark.
+    pub size: u32,
+    /// Pages behind its mark.
+    pub async_size: u32,
+    /// The open file's limit of a window, in pages.
+    pub limit: u32,
+    /// Pages that the read asks for.
+    pub asked: u64,
+}
+
+/// A request went to a disk, or came back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Request {
+    /// When.
+    pub time: Nanos,
+    /// Whether it came back.
+    pub is_complete: bool,
+    /// The disk.
+    pub device: u32,
+    /// Its first sector, of 512 bytes.
+    pub sector: u64,
+    /// Its sectors.
+    pub sectors: u64,
+}
+
+/// A record.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Record {
+    /// Of the page cache.
+    Ahead(Ahead),
+    /// Of a disk.
+    Request(Request),
+    /// So many events did not fit the ring.
+    Lost(u64),
+}
+
+impl Record {
+    /// When it happened, as far as it says so.
+    #[must_use]
+    pub fn time(&self) -> Nanos {
+        match self {
+            Self::Ahead(ahead) => ahead.time,
+            Self::Request(request) => request.time,
+            Self::Lost(_) => Nanos(0),
+        }
+    }
+}
+
+/// Where the fields of the watched events stand.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Layouts {
+    ahead: [AheadLayout; 2],
+    requests: [RequestLayout; 2],
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct AheadLayout {
+    id: u64,
+    kind: Field,
+    inode: Field,
+    device: Field,
+    index: Field,
+    size: Field,
+    async_size: Field,
+    limit: Field,
+    asked: Field,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct RequestLayout {
+    id: u64,
+    kind: Field,
+    device: Field,
+    sector: Field,
+    sectors: Field,
+}
+
+/// The events, in the order of [`Layouts::new`].
+pub const EVENTS: [(&str, &str); 4] = [
+    ("readahead", "page_cache_sync_ra"),
+    ("readahead", "page_cache_async_ra"),
+    ("block", "block_rq_issue"),
+    ("block", "block_rq_complete"),
+];
+
+impl Layouts {
+    /// The layouts of [`EVENTS`].
+    ///
+    /// # Errors
+    /// A field that one of them lacks.
+    pub fn new(events: &[Tracepoint; 4]) -> Result<Self, Failure> {
+        let [sync, mark, issue, complete] = events;
+        Ok(Self {
+            ahead: [ahead(sync, EVENTS[0].1)?, ahead(mark, EVENTS[1].1)?],
+            requests: [
+                request(issue, EVENTS[2].1)?,
+                request(complete, EVENTS[3].1)?,
+            ],
+        })
+    }
+
+    /// A record that begins with these bytes; none if it is of no kind that is watched.
+    #[must_use]
+    pub fn record(&self, bytes: &[u8]) -> Option<Record> {
+        match word(bytes, 0)? {
+            LOST => Some(Record::Lost(long(bytes, 16)?)),
+            SAMPLE => self.sample(bytes),
+            _ => None,
+        }
+    }
+
+    fn sample(&self, bytes: &[u8]) -> Option<Record> {
+        let (process, thread) = (word(bytes, 8)?, word(bytes, 12)?);
+        let time = Nanos(long(bytes, 16)?);
+        let size = word(bytes, 24)? as usize;
+        let raw = bytes.get(HEAD..HEAD.checked_add(size)?)?;
+        let is = |id: u64, kind: Field| kind.of(raw) == Some(id);
+        for (layout, cause) in self.ahead.iter().zip([Cause::Miss, Cause::Mark]) {
+            if is(layout.id, layout.kind) {
+                return layout.of(raw, time, cause, process, thread);
+            }
+        }
+        let of = self.requests.iter().position(|own| is(own.id, own.kind))?;
+        self.requests[of].of(raw, time, of == 1)
+    }
+}
+
+impl AheadLayout {
+    fn of(
+        &self,
+        raw: &[u8],
+        time: Nanos,
+        cause: Cause,
+        process: u32,
+        thread: u32,
+    ) -> Option<Record> {
+        let small = |field: Field| field.of(raw).and_then(|value| u32::try_from(value).ok());
+        Some(Record::Ahead(Ahead {
+            time,
+            cause,
+            process,
+            thread,
+            device: small(self.device)?,
+            inode: self.inode.of(raw)?,
+            index: self.index.of(raw)?,
+            size: small(self.size)?,
+            async_size: small(self.async_size)?,
+            limit: small(self.limit)?,
+            asked: self.asked.of(raw)?,
+        }))
+    }
+}
+
+impl RequestLayout {
+    fn of(&self, raw: &[u8], time: Nanos, is_complete: bool) -> Option<Record> {
+        Some(Record::Request(Request {
+            time,
+            is_complete,
+            device: u32::try_from(self.device.of(raw)?).ok()?,
+            sector: self.sector.of(raw)?,
+            sectors: self.sectors.of(raw)?,
+        }))
+    }
+}
+
+fn ahead(event: &Tracepoint, name: &str) -> Result<AheadLayout, Failure> {
+    let field = |field| event.need(name, field);
+    Ok(AheadLayout {
+        id: event.id,
+        kind: field("common_type")?,
+        inode: field("i_ino")?,
+        device: field("s_dev")?,
+        index: field("index")?,
+        size: field("size")?,
+        async_size: field("async_size")?,
+        limit: field("ra_pages")?,
+        asked: field("req_count")?,
+    })
+}
+
+fn request(event: &Tracepoint, name: &str) -> Result<RequestLayout, Failure> {
+    let field = |field| event.need(name, field);
+    Ok(RequestLayout {
+        id: event.id,
+        kind: field("common_type")?,
+        device: field("dev")?,
+        sector: field("sector")?,
+        sectors: field("nr_sector")?,
+    })
+}
+
+fn word(bytes: &[u8], at: usize) -> Option<u32> {
+    let bytes = bytes.get(at..)?.first_chunk()?;
+    Some(u32::from_ne_bytes(*bytes))
+}
+
+fn long(bytes: &[u8], at: usize) -> Option<u64> {
+    let bytes = bytes.get(at..)?.first_chunk()?;
+    Some(u64::from_ne_bytes(*bytes))
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use std::fmt::Write;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn event(id: u64, fields: &[(&str, usize, usize)]) -> Tracepoint {
+        let mut text = format!("ID: {id}\n");
+        for (name, offset, size) in fields {
+            writeln!(text, "\tfield:u {name};\toffset:{offset};\tsize:{size};").unwrap();
+        }
+        Tracepoint::parse(&text).unwrap()
+    }
+
+    /// Layouts as another kernel may have them: narrower, in another order.
+    fn layouts() -> Layouts {
+        let ahead = [
+            ("common_type", 0, 2),
+            ("s_dev", 8, 4),
+            ("i_ino", 12, 8),
+            ("index", 20, 8),
+            ("size", 28, 2),
+            ("async_size", 30, 4),
+            ("ra_pages", 34, 4),
+            ("req_count", 38, 8),
+        ];
+        let block = [
+            ("common_type", 0, 2),
+            ("dev", 8, 4),
+            ("sector", 12, 8),
+            ("nr_sector", 20, 4),
+        ];
+        let events = [
+            event(1, &ahead),
+            event(2, &ahead),
+            event(3, &block),
+            event(4, &block),
+        ];
+        Layouts::new(&events).unwrap()
+    }
+
+    fn sample(raw: &[u8]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        bytes.extend(SAMPLE.to_ne_bytes());
+        bytes.extend([0; 4]);
+        bytes.extend(70_u32.to_ne_bytes());
+        bytes.extend(71_u32.to_ne_bytes());
+        bytes.extend(9_000_u64.to_ne_bytes());
+        bytes.extend((raw.len() as u32).to_ne_bytes());
+        bytes.extend(raw);
+        bytes
+    }
+
+    fn raw_ahead(id: u16) -> Vec<u8> {
+        let mut raw = id.to_ne_bytes().to_vec();
+        raw.extend([0; 6]);
+        raw.extend(5_u32.to_ne_bytes());
+        raw.extend(123_456_789_012_u64.to_ne_bytes());
+        raw.extend(1_024_u64.to_ne_bytes());
+        raw.extend(32_u16.to_ne_bytes());
+        raw.extend(16_u32.to_ne_bytes());
+        raw.extend(256_u32.to_ne_bytes());
+        raw.extend(4_u64.to_ne_bytes());
+        raw
+    }
+
+    #[test]
+    fn a_mark_and_a_miss_are_told_apart_and_read_by_their_layout() {
+        for (id, cause) in [(1, Cause::Miss), (2, Cause::Mark)] {
+            let expected = Ahead {
+                time: Nanos(9_000),
+                cause,
+                process: 70,
+                thread: 71,
+                device: 5,
+                inode: 123_456_789_012,
+                index: 1_024,
+                size: 32,
+                async_size: 16,
+                limit: 256,
+                asked: 4,
+            };
+            let record = layouts().record(&sample(&raw_ahead(id)));
+            assert_eq!(record, Some(Record::Ahead(expected)));
+        }
+    }
+
+    #[test]
+    fn requests_lost_events_and_strangers() {
+        let mut raw = 4_u16.to_ne_bytes().to_vec();
+        raw.extend([0; 6]);
+        raw.extend(7_u32.to_ne_bytes());
+        raw.extend(800_u64.to_ne_bytes());
+        raw.extend(256_u32.to_ne_bytes());
+        let request = Request {
+            time: Nanos(9_000),
+            is_complete: true,
+            device: 7,
+            sector: 800,
+            sectors: 256,
+        };
+        assert_eq!(
+            layouts().record(&sample(&raw)),
+            Some(Record::Request(request))
+        );
+        let mut lost = LOST.to_ne_bytes().to_vec();
+        lost.extend([0; 12]);
+        lost.extend(33_u64.to_ne_bytes());
+        assert_eq!(layouts().record(&lost), Some(Record::Lost(33)));
+        assert_eq!(
+            layouts().record(&sample(&raw_ahead(9))),
+            None,
+            "another event"
+        );
+        let short = sample(&raw_ahead(1)[..40]);
+        assert_eq!(layouts().record(&short), None, "shorter than its layout");
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_a_record_or_none(mut bytes: Vec<u8>, kind in 0u32..10, id in 0u16..6) {
+            let _ = layouts().record(&bytes);
+            bytes.splice(0..0, kind.to_ne_bytes());
+            let _ = layouts().record(&bytes);
+            if bytes.len() > HEAD + 2 {
+                bytes[HEAD..HEAD + 2].copy_from_slice(&id.to_ne_bytes());
+                let _ = layouts().record(&bytes);
+            }
+        }
+    }
+}

@@ -1,0 +1,519 @@
+//! Watch: the loop. Waits for events, hands each to its part, and does once a second what time brings.
+//!
+//! One thread. An event takes 20 to 100 us, and marks come as often as windows are read: 64 readers of a disk make some
+//! dozen a second. Everything is put back when it ends: limits of file systems at once, those of open files as far as
+//! they are still open.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{BufWriter, Read, Write};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use forerun_core::{Bytes, Nanos, Profile, Settings};
+use forerun_surface::failure::Failure;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::time::{ClockId, clock_gettime};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
+
+use crate::causes::Causes;
+use crate::descriptors::{Descriptors, FileKey};
+use crate::disks::{Disks, REQUESTS_MAX};
+use crate::exclude::Exclude;
+use crate::guardian::Guardian;
+use crate::limit::Limit;
+use crate::memory::Domain;
+use crate::mounts::{self, FileSystem};
+use crate::record::Record;
+use crate::rings::Rings;
+use crate::sample::{EVENTS, Record as Seen};
+use crate::streams::Streams;
+use crate::tracepoint::{Tracepoint, tracefs};
+use crate::windows::{self, Windows};
+
+/// The priority of the watch and its guardian, before all ordinary programs: it takes 1 % of a processor.
+const FIRST: i32 = -20;
+/// What time brings is done that often.
+const TICK: u64 = 1_000_000_000;
+/// Busy disks are not looked at for so many ticks of ten.
+const BLIND_TICKS: u32 = 9;
+/// After so many ticks without thrashing a domain gets a sixteenth of its memory back.
+const MORE_TICKS: u64 = 5;
+/// Engines at a time; readers of further domains share that of the system.
+const ENGINES_MAX: usize = 64;
+
+/// What to watch, and how.
+#[derive(Debug)]
+pub struct Wanted {
+    /// File systems, folders or devices.
+    pub paths: Vec<PathBuf>,
+    /// Reads to leave alone.
+    pub excludes: Vec<Exclude>,
+    /// Decide and count, and set nothing.
+    pub is_dry: bool,
+    /// Methods, and the most memory to reckon with.
+    pub settings: Settings,
+    /// Where the decisions are recorded; those of a second engine get `.1` behind the name, and so on.
+    pub journal: Option<PathBuf>,
+    /// Where the records of raised limits stand.
+    pub folder: PathBuf,
+    /// The words that start a guardian, but for the records.
+    pub guardian: Vec<String>,
+}
+
+/// A file system with its disks.
+#[derive(Debug)]
+pub(crate) struct Watched {
+    pub(crate) at: FileSystem,
+    /// The paths below which files are watched; empty for all.
+    pub(crate) below: Vec<PathBuf>,
+    pub(crate) limit: Limit,
+    pub(crate) disks: Disks,
+}
+
+/// An engine, for the readers of one domain on one file system.
+pub(crate) struct Engine {
+    at: usize,
+    domain: Domain,
+    pub(crate) windows: Windows,
+    /// The memory there is, the part of it that is told, and when that became smaller.
+    pub(crate) bytes: Bytes,
+    pub(crate) part: u64,
+    pub(crate) lessened: Nanos,
+}
+
+/// Counters of a run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Counts {
+    /// Events of the page cache, and events that were lost.
+    pub events: u64,
+    /// Lost.
+    pub lost: u64,
+    /// Streams that began.
+    pub streams: u64,
+    /// Limits that were set, and the time it took.
+    pub set: u64,
+    /// See there.
+    pub setting: Duration,
+    /// Limits that would have been set, but for a dry run or a pause.
+    pub spared: u64,
+    /// Pages that were read ahead and gone when their reader came.
+    pub thrashed: u64,
+    /// Bytes of the windows that were seen.
+    pub bytes: u64,
+    /// Longest time a descriptor was held.
+    pub held_most: Duration,
+}
+
+/// The account of a file system at the end.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Account {
+    /// The file system.
+    pub file_system: FileSystem,
+    /// Its limit.
+    pub limit_kib: Option<u32>,
+    /// Costs of its disks, and the requests that they rest on.
+    pub profile: Profile,
+    /// See there.
+    pub samples: u64,
+}
+
+/// What a run did.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Report {
+    /// Its counters.
+    pub counts: Counts,
+    /// Bytes that were not steered.
+    pub causes: Causes,
+    /// Its file systems.
+    pub accounts: Vec<Account>,
+    /// How long it ran, and its processor time.
+    pub ran: Duration,
+    /// See there.
+    pub processor: Duration,
+    /// Open files that got their file system's limit back.
+    pub put_back: usize,
+}
+
+/// See the [module](self).
+pub struct Watch {
+    rings: Rings,
+    pub(crate) file_systems: Vec<Watched>,
+    pub(crate) streams: Streams,
+    pub(crate) descriptors: Descriptors,
+    pub(crate) engines: Vec<Engine>,
+    pub(crate) guardian: Option<Guardian>,
+    pub(crate) excludes: Vec<Exclude>,
+    pub(crate) is_dry: bool,
+    pub(crate) counts: Counts,
+    pub(crate) causes: Causes,
+    /// Open files whose limit was set, and the page they were seen at last.
+    pub(crate) touched: HashMap<(u32, FileKey), u64>,
+    settings: Settings,
+    journal: Option<PathBuf>,
+    signals: Signals,
+    start: Nanos,
+    ticks: u64,
+    blind: u32,
+}
+
+struct Signals {
+    pipe: UnixStream,
+    ends: Arc<AtomicBool>,
+    pauses: Arc<AtomicBool>,
+    resumes: Arc<AtomicBool>,
+    is_paused: bool,
+}
+
+impl Watch {
+    /// Checks everything that is needed, and begins to watch.
+    ///
+    /// # Errors
+    /// A path that cannot be watched, or a right or a part of the kernel that is missing, each by its name.
+    pub fn start(wanted: Wanted) -> Result<Self, Failure> {
+        let settings = windows::settings(wanted.settings)?;
+        // While it waits for a processor in the middle of a setting a limit stands raised. Without the right it goes without.
+        let _ = rustix::process::setpriority_process(None, FIRST);
+        let found = found(&wanted.paths)?;
+        check_yama()?;
+        let tracefs = tracefs()?;
+        let point = |at: usize| Tracepoint::read(tracefs, EVENTS[at].0, EVENTS[at].1);
+        let points = [point(0)?, point(1)?, point(2)?, point(3)?];
+        let devices: Vec<u32> = found
+            .iter()
+            .map(|(file_system, _)| file_system.device)
+            .collect();
+        let mut disks: Vec<u32> = found.iter().flat_map(|(of, _)| of.disks.clone()).collect();
+        disks.sort_unstable();
+        disks.dedup();
+        let rings = Rings::open(&points, &devices, &disks)?;
+        let mut file_systems = Vec::new();
+        for (at, below) in found {
+            let record = match wanted.is_dry {
+                true => None,
+                false => Some(Record::open(&wanted.folder, &at.bdi)?),
+            };
+            let limit = Limit::open(&at.limit, record)?;
+            let disks = Disks::new(&at.disks, at.is_rotational, || {
+                forerun_core::spec::Choice::of(&forerun_core::measure::LIST[0]).build()
+            });
+            file_systems.push(Watched {
+                at,
+                below,
+                limit,
+                disks,
+            });
+        }
+        let records = file_systems.iter().filter_map(|of| of.limit.record());
+        let records = records.map(|path| path.display().to_string());
+        let words: Vec<String> = wanted.guardian.into_iter().chain(records).collect();
+        let guardian = match wanted.is_dry {
+            true => None,
+            false => Some(Guardian::start(words)?),
+        };
+        Ok(Self {
+            rings,
+            file_systems,
+            streams: Streams::default(),
+            descriptors: Descriptors::default(),
+            engines: Vec::new(),
+            guardian,
+            excludes: wanted.excludes,
+            is_dry: wanted.is_dry,
+            counts: Counts::default(),
+            causes: Causes::default(),
+            touched: HashMap::new(),
+            settings,
+            journal: wanted.journal,
+            signals: Signals::new()?,
+            start: monotonic(),
+            ticks: 0,
+            blind: 0,
+        })
+    }
+
+    /// The file systems that are watched.
+    #[must_use]
+    pub fn accounts(&mut self) -> Vec<Account> {
+        let account = |of: &mut Watched| Account {
+            file_system: of.at.clone(),
+            limit_kib: of
+                .limit
+                .pages()
+                .ok()
+                .map(|pages| pages * crate::limit::PAGE_KIB),
+            profile: of.disks.profile(),
+            samples: of.disks.samples(),
+        };
+        self.file_systems.iter_mut().map(account).collect()
+    }
+
+    /// Watches until SIGTERM, SIGINT or SIGHUP.
+    ///
+    /// # Errors
+    /// Waiting failed.
+    pub fn run(mut self) -> Result<Report, Failure> {
+        let mut records = Vec::new();
+        let mut next = self.now().0 + TICK;
+        loop {
+            self.wait(next.saturating_sub(self.now().0))?;
+            // Before the events: of reads that began after a pause none is steered.
+            if self.signals.take() {
+                break;
+            }
+            self.rings.take(&mut records);
+            for record in &records {
+                match record {
+                    Seen::Ahead(event) => self.ahead(event),
+                    Seen::Request(request) => {
+                        let _ = self.file_systems.iter_mut().any(|of| of.disks.saw(request));
+                    }
+                    Seen::Lost(count) => self.counts.lost += count,
+                }
+            }
+            if self.now().0 >= next {
+                next = self.now().0 + TICK;
+                self.tick();
+            }
+        }
+        Ok(self.end())
+    }
+
+    /// Waits for events, a signal or the time to pass.
+    fn wait(&self, nanos: u64) -> Result<(), Failure> {
+        let mut waited: Vec<PollFd<'_>> = self
+            .rings
+            .readable()
+            .chain([self.signals.pipe.as_fd()])
+            .map(|file| PollFd::from_borrowed_fd(file, PollFlags::IN))
+            .collect();
+        let time = Timespec {
+            tv_sec: (nanos / TICK) as i64,
+            tv_nsec: (nanos % TICK) as i64,
+        };
+        match poll(&mut waited, Some(&time)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+            Err(error) => Err(Failure::Run(format!("waiting for events: {error}"))),
+        }
+    }
+
+    /// Once a second: streams that ended, costs and memory that changed, disks that are too busy to look at.
+    fn tick(&mut self) {
+        self.ticks += 1;
+        let now = self.now();
+        let mut over = Vec::new();
+        self.streams.ended(now, |_, stream| over.push(stream));
+        over.iter().for_each(|stream| self.closed(stream));
+        self.look_at_disks();
+        let time = self.since_start(now);
+        for at in 0..self.file_systems.len() {
+            let Some(profile) = self.file_systems[at].disks.changed() else {
+                continue;
+            };
+            let engines = self.engines.iter_mut().filter(|engine| engine.at == at);
+            engines.for_each(|engine| engine.windows.costs(time, profile.clone()));
+        }
+        self.tell_memory(now);
+        self.engines
+            .iter_mut()
+            .for_each(|engine| engine.windows.flush());
+    }
+
+    fn look_at_disks(&mut self) {
+        let seen: u64 = self
+            .file_systems
+            .iter_mut()
+            .map(|of| of.disks.take_seen())
+            .sum();
+        match self.blind {
+            0 if seen > 2 * REQUESTS_MAX => {
+                self.blind = BLIND_TICKS;
+                self.rings.watch_disks(false);
+                self.file_systems.iter_mut().for_each(|of| of.disks.blind());
+            }
+            0 => {}
+            1 => {
+                self.blind = 0;
+                self.rings.watch_disks(true);
+            }
+            _ => self.blind -= 1,
+        }
+    }
+
+    fn tell_memory(&mut self, now: Nanos) {
+        let time = self.since_start(now);
+        for place in 0..self.engines.len() {
+            let domain = &self.engines[place].domain;
+            let at_work =
+                |engine: &&Engine| engine.domain == *domain && engine.windows.streams() > 0;
+            let sharing = self.engines.iter().filter(at_work).count().max(1) as u64;
+            let bytes = Bytes(domain.bytes().0 / sharing);
+            let is_quiet = now.since(self.engines[place].lessened).0 > MORE_TICKS * TICK;
+            let engine = &mut self.engines[place];
+            if is_quiet && self.ticks.is_multiple_of(MORE_TICKS) {
+                engine.part = (engine.part + Engine::PART / 16).min(Engine::PART);
+            }
+            engine.bytes = bytes;
+            engine.tell(time);
+        }
+    }
+
+    /// The engine of a domain, which is made for its first reader.
+    pub(crate) fn domain(&mut self, at: usize, domain: Domain) -> Option<usize> {
+        let is_it = |engine: &Engine| engine.at == at && engine.domain == domain;
+        if let Some(place) = self.engines.iter().position(is_it) {
+            return Some(place);
+        }
+        if self.engines.len() >= ENGINES_MAX {
+            return self.engines.iter().position(|engine| engine.at == at);
+        }
+        let bytes = domain.bytes();
+        let journal = self
+            .journal
+            .clone()
+            .and_then(|path| match self.engines.len() {
+                0 => File::create(path).ok(),
+                more => File::create(format!("{}.{more}", path.display())).ok(),
+            });
+        let journal = journal.map(|file| Box::new(BufWriter::new(file)) as Box<dyn Write>);
+        let profile = self.file_systems[at].disks.profile();
+        let windows = Windows::new(self.settings.clone(), profile, journal).ok()?;
+        let mut engine = Engine {
+            at,
+            domain,
+            windows,
+            bytes,
+            part: Engine::PART,
+            lessened: Nanos(0),
+        };
+        engine.tell(self.since_start(self.now()));
+        self.engines.push(engine);
+        Some(self.engines.len() - 1)
+    }
+
+    fn end(mut self) -> Report {
+        let put_back = self.put_all_back();
+        let accounts = self.accounts();
+        self.engines
+            .iter_mut()
+            .for_each(|engine| engine.windows.flush());
+        self.guardian = None;
+        self.file_systems.iter().for_each(|of| of.limit.end());
+        let processor = clock_gettime(ClockId::ProcessCPUTime);
+        Report {
+            counts: self.counts,
+            causes: self.causes.clone(),
+            accounts,
+            ran: Duration::from_nanos(monotonic().since(self.start).0),
+            processor: Duration::new(processor.tv_sec as u64, processor.tv_nsec as u32),
+            put_back,
+        }
+    }
+
+    pub(crate) fn file_system(&self, device: u32) -> Option<usize> {
+        self.file_systems
+            .iter()
+            .position(|of| of.at.device == device)
+    }
+
+    pub(crate) fn guardian_process(&self) -> Option<u32> {
+        self.guardian.as_ref().and_then(Guardian::process)
+    }
+
+    pub(crate) fn is_paused(&self) -> bool {
+        self.signals.is_paused
+    }
+
+    pub(crate) fn now(&self) -> Nanos {
+        monotonic()
+    }
+
+    /// The engine's clock begins with the watch.
+    pub(crate) fn since_start(&self, time: Nanos) -> Nanos {
+        time.since(self.start)
+    }
+}
+
+/// Yama in its strictest mode lets nobody take a descriptor of another process, until the next boot.
+fn check_yama() -> Result<(), Failure> {
+    let scope = std::fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope");
+    match scope.is_ok_and(|scope| scope.trim() == "3") {
+        true => Err(Failure::Usage(
+            "kernel.yama.ptrace_scope is 3: no process may take descriptors of another; \
+             at most 2 is needed, and it can be lowered at boot alone"
+                .into(),
+        )),
+        false => Ok(()),
+    }
+}
+
+/// The file systems of paths, each once, with the paths below which files are watched.
+fn found(paths: &[PathBuf]) -> Result<Vec<(FileSystem, Vec<PathBuf>)>, Failure> {
+    let mut found: Vec<(FileSystem, Vec<PathBuf>, bool)> = Vec::new();
+    for path in paths {
+        let of = mounts::file_system(path)?;
+        let place = found.iter().position(|(own, ..)| own.device == of.device);
+        let place = place.unwrap_or_else(|| {
+            found.push((of.clone(), Vec::new(), false));
+            found.len() - 1
+        });
+        let (_, below, is_all) = &mut found[place];
+        match of.below {
+            Some(path) => below.push(path),
+            None => *is_all = true,
+        }
+    }
+    let all = |(of, below, is_all)| (of, if is_all { Vec::new() } else { below });
+    Ok(found.into_iter().map(all).collect())
+}
+
+impl Signals {
+    fn new() -> Result<Self, Failure> {
+        let failed = |error: std::io::Error| Failure::Run(format!("signals: {error}"));
+        let (pipe, end) = UnixStream::pair().map_err(failed)?;
+        pipe.set_nonblocking(true).map_err(failed)?;
+        let (ends, pauses, resumes) =
+            <(Arc<AtomicBool>, Arc<AtomicBool>, Arc<AtomicBool>)>::default();
+        let flags = [
+            (SIGTERM, &ends),
+            (SIGINT, &ends),
+            (SIGHUP, &ends),
+            (SIGUSR1, &pauses),
+            (SIGUSR2, &resumes),
+        ];
+        for (signal, flag) in flags {
+            signal_hook::flag::register(signal, flag.clone()).map_err(failed)?;
+            let end = end.try_clone().map_err(failed)?;
+            signal_hook::low_level::pipe::register(signal, end).map_err(failed)?;
+        }
+        Ok(Self {
+            pipe,
+            ends,
+            pauses,
+            resumes,
+            is_paused: false,
+        })
+    }
+
+    /// Takes the signals that came; whether it is to end.
+    fn take(&mut self) -> bool {
+        let mut bytes = [0; 64];
+        while (&self.pipe).read(&mut bytes).is_ok_and(|count| count > 0) {}
+        if self.pauses.swap(false, Ordering::Relaxed) {
+            self.is_paused = true;
+        }
+        if self.resumes.swap(false, Ordering::Relaxed) {
+            self.is_paused = false;
+        }
+        self.ends.load(Ordering::Relaxed)
+    }
+}
+
+fn monotonic() -> Nanos {
+    let now = clock_gettime(ClockId::Monotonic);
+    Nanos(now.tv_sec as u64 * TICK + now.tv_nsec as u64)
+}
