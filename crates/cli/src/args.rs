@@ -23,6 +23,8 @@ mod simulate;
 mod trace;
 #[cfg(feature = "mount")]
 mod trial;
+#[cfg(feature = "mount")]
+mod tune;
 
 use std::path::PathBuf;
 
@@ -50,6 +52,8 @@ pub use self::simulate::{Presets, Simulate, Simulated, Where};
 pub use self::trace::{Reading, Trace, TraceCommand, TraceConvert, TraceInfo};
 #[cfg(feature = "mount")]
 pub use self::trial::Try;
+#[cfg(feature = "mount")]
+pub use self::tune::Tune;
 use crate::papers::in_words;
 use crate::quantity::{parse_duration, parse_size};
 

@@ -28,5 +28,7 @@ pub mod trace;
 #[cfg(feature = "mount")]
 pub mod trial;
 #[cfg(feature = "mount")]
+pub mod tune;
+#[cfg(feature = "mount")]
 pub mod umount;
 pub mod version;

@@ -37,6 +37,8 @@ pub mod striping;
 pub mod terminal;
 #[cfg(feature = "mount")]
 pub mod trial;
+#[cfg(feature = "mount")]
+pub mod tune;
 
 use std::io::Write;
 
@@ -82,6 +84,8 @@ pub fn run_in(args: &Args, environment: &Environment, out: &mut dyn Write) -> Re
         Command::Trace(trace) => commands::trace::run(trace, out),
         #[cfg(feature = "mount")]
         Command::Try(args) => commands::trial::run(args, out),
+        #[cfg(feature = "mount")]
+        Command::Tune(tune) => commands::tune::run(tune, environment, out),
         #[cfg(feature = "mount")]
         Command::Mount(mount) => commands::mount::run(mount, &sockets),
         #[cfg(feature = "mount")]
