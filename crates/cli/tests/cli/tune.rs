@@ -99,6 +99,9 @@ fn values_out_of_range_are_named_with_their_range() {
         assert!(said.contains(words), "{flags}: {said}");
     }
     forerun("tune /absent/folder").code(2).stdout_eq("");
+    forerun("try --tuned s3://bucket/a")
+        .code(2)
+        .stderr_eq("forerun: --tuned: s3://bucket/a: the kernel reads nothing of a store ahead\n");
 }
 
 #[test]

@@ -305,3 +305,29 @@ fn too_little_time_is_refused_with_the_least_before_anything_changes() {
     );
     assert_eq!((disk.value().as_str(), disk.records()), ("128", 0));
 }
+
+#[test]
+fn a_trial_with_a_tuned_kernel_names_the_way_to_take_and_leaves_no_setting() {
+    let Some(disk) = Disk::new().filter(|_| super::can_mount()) else {
+        return;
+    };
+    let output = Command::new(cargo_bin!("forerun"))
+        .args(["try", "--tuned", "--seconds", "4", "--readers", "2"])
+        .args(["--memory", "16MiB"])
+        .arg(disk.point())
+        .env("FORERUN_RUNTIME_DIR", disk.runtime())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    for words in [
+        "Tuned: read-ahead ",
+        "tuned kernel        forerun\n1 reader ",
+        "\ntuned kernel beside kernel: ",
+        "\nforerun beside ",
+        "The simplest of equal ways is taken.",
+    ] {
+        assert!(said.contains(words), "{words}:\n{said}");
+    }
+    assert_eq!((disk.value().as_str(), disk.records()), ("128", 0));
+}
