@@ -24,6 +24,8 @@ mod trace;
 #[cfg(feature = "mount")]
 mod trial;
 #[cfg(feature = "mount")]
+mod tune;
+#[cfg(feature = "mount")]
 mod watch;
 
 use std::path::PathBuf;
@@ -52,6 +54,8 @@ pub use self::simulate::{Presets, Simulate, Simulated, Where};
 pub use self::trace::{Reading, Trace, TraceCommand, TraceConvert, TraceInfo};
 #[cfg(feature = "mount")]
 pub use self::trial::Try;
+#[cfg(feature = "mount")]
+pub use self::tune::Tune;
 #[cfg(feature = "mount")]
 pub use self::watch::Watch;
 use crate::papers::in_words;

@@ -28,6 +28,8 @@ pub mod trace;
 #[cfg(feature = "mount")]
 pub mod trial;
 #[cfg(feature = "mount")]
+pub mod tune;
+#[cfg(feature = "mount")]
 pub mod umount;
 pub mod version;
 #[cfg(feature = "mount")]

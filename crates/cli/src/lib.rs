@@ -37,6 +37,8 @@ pub mod striping;
 pub mod terminal;
 #[cfg(feature = "mount")]
 pub mod trial;
+#[cfg(feature = "mount")]
+pub mod tune;
 
 use std::io::Write;
 
@@ -81,7 +83,9 @@ pub fn run_in(args: &Args, environment: &Environment, out: &mut dyn Write) -> Re
         Command::Simulate(simulate) => commands::simulate::run(simulate, out),
         Command::Trace(trace) => commands::trace::run(trace, out),
         #[cfg(feature = "mount")]
-        Command::Try(args) => commands::trial::run(args, out),
+        Command::Try(args) => commands::trial::run(args, environment, out),
+        #[cfg(feature = "mount")]
+        Command::Tune(tune) => commands::tune::run(tune, environment, out),
         #[cfg(feature = "mount")]
         Command::Mount(mount) => commands::mount::run(mount, &sockets),
         #[cfg(feature = "mount")]

@@ -12,7 +12,7 @@ use super::{Bench, Layout, Profile, Read};
 #[cfg(feature = "install")]
 use super::{Completions, Man};
 #[cfg(feature = "mount")]
-use super::{Ctl, Mount, Try, Umount, Watch};
+use super::{Ctl, Mount, Try, Tune, Umount, Watch};
 use super::{List, Replay, Simulate, Trace, Version};
 
 /// The command.
@@ -21,6 +21,9 @@ pub enum Command {
     #[cfg(feature = "mount")]
     /// Measure with your own files whether forerun helps here
     Try(Try),
+    #[cfg(feature = "mount")]
+    /// Find, try and set the best constant read-ahead of a device
+    Tune(Tune),
     #[cfg(feature = "mount")]
     /// Mount a directory whose files are read ahead for any program
     Mount(Box<Mount>),

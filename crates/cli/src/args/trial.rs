@@ -24,6 +24,7 @@ const SECONDS_MAX: u32 = 600;
     Examples:\n  \
     forerun try /data\n  \
     forerun try --readers 64 /data     as many programs as read at once\n  \
+    forerun try --tuned /data          as root: would a tuned kernel do?\n  \
     forerun try big.db\n  \
     forerun try s3://bucket/prefix     also gs:// and az://"
 )]
@@ -45,6 +46,11 @@ pub struct Try {
     /// Memory of forerun
     #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = parse_size)]
     pub memory: Bytes,
+
+    /// Compare with the kernel at its best constant setting as well, which is measured first and put
+    /// back at the end; needs root
+    #[arg(long)]
+    pub tuned: bool,
 
     /// Sign no request to a store, whatever credentials there are
     #[arg(long)]

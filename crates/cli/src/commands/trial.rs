@@ -12,17 +12,21 @@ use rustix::fs::{major, minor};
 
 use crate::args::Try;
 use crate::composition::name_the_flag;
+use crate::environment::Environment;
 use crate::failure::Failure;
 use crate::progress;
 use crate::quantity::{rough_size, size};
 use crate::sources::{address, check_anonymous};
+use crate::trial::choice::Rates;
 use crate::trial::files::{Chosen, Part};
 use crate::trial::side::{Engine, Kernel, Mount, Side};
 use crate::trial::verdict::{self, Row};
 use crate::trial::{Prepare, TURNS, busy, cold, turns};
+use crate::tune::record::Folder;
 
 #[cfg(feature = "object-store")]
 mod of_store;
+mod tuned;
 
 /// The cost of a run beside its reading: dropping pages, and a mount that comes and goes.
 const BESIDE: Duration = Duration::from_millis(500);
@@ -44,15 +48,18 @@ type Print<'a> = &'a mut dyn FnMut(String) -> Result<(), Failure>;
 ///
 /// # Errors
 /// Files that cannot be read, or cannot be read cold.
-pub fn run(args: &Try, out: &mut dyn Write) -> Result<(), Failure> {
+pub fn run(args: &Try, environment: &Environment, out: &mut dyn Write) -> Result<(), Failure> {
     check_anonymous(args.anonymous, std::slice::from_ref(&args.path))?;
     let mut print = |text: String| {
         out.write_all(text.as_bytes())
             .map_err(|e| Failure::output(&e))
     };
     match address(&args.path) {
+        Some(url) if args.tuned => Err(Failure::Usage(format!(
+            "--tuned: {url}: the kernel reads nothing of a store ahead"
+        ))),
         Some(url) => of_address(args, url, &mut print),
-        None => of_files(args, &mut print),
+        None => of_files(args, environment, &mut print),
     }
 }
 
@@ -64,8 +71,9 @@ fn of_address(_: &Try, url: &str, _: Print<'_>) -> Result<(), Failure> {
     crate::sources::Sources::default().tree(url).map(drop)
 }
 
-fn of_files(args: &Try, print: Print<'_>) -> Result<(), Failure> {
+fn of_files(args: &Try, environment: &Environment, print: Print<'_>) -> Result<(), Failure> {
     let chosen = Chosen::of(&args.path)?;
+    let tunable = args.tuned.then(|| tuned::check(args)).transpose()?;
     let rotational = rotational(&chosen.folder);
     print(busy::warning().unwrap_or_default())?;
     let what = format!("Read cold, in turns, for at most {} s", args.seconds);
@@ -85,6 +93,17 @@ fn of_files(args: &Try, print: Print<'_>) -> Result<(), Failure> {
     };
     let forerun = side(args, &chosen, print)?;
     let prepare = |parts: &[Vec<Part>]| cold::drop_pages(&chosen, parts);
+    if let Some(devices) = tunable {
+        let folder = Folder::of(environment);
+        return tuned::run(
+            args,
+            &chosen,
+            devices,
+            &folder,
+            (&kernel, forerun.as_ref()),
+            print,
+        );
+    }
     let sides: [&dyn Side; 2] = [&kernel, forerun.as_ref()];
     let rows = rows(args, &chosen, &[None], &sides, &prepare)?;
     print(verdict::text(&rows, &command(args, &chosen), rotational))
@@ -98,20 +117,34 @@ fn rows(
     sides: &[&dyn Side],
     prepare: Prepare<'_>,
 ) -> Result<Vec<Row>, Failure> {
+    let all = rates(args, chosen, sides, prepare)?;
+    Ok(all
+        .iter()
+        .flat_map(|rates| Row::of(rates.readers, peers, &rates.ways))
+        .collect())
+}
+
+/// The rates of one reader and of many.
+fn rates(
+    args: &Try,
+    chosen: &Chosen,
+    sides: &[&dyn Side],
+    prepare: Prepare<'_>,
+) -> Result<Vec<Rates>, Failure> {
     let readers = readers(args, chosen);
     let runs = TURNS * sides.len() as u32;
     let bar = progress::steps("reading", (runs * readers.len() as u32).into());
-    let mut rows = Vec::new();
+    let mut all = Vec::new();
     for readers in readers {
         let step = || bar.inc(1);
         let each = (share(args, readers) / runs)
             .saturating_sub(BESIDE)
             .max(RUN_MIN);
-        let rates = turns(chosen, readers, each, sides, prepare, &step)?;
-        rows.extend(Row::of(readers, peers, &rates));
+        let ways = turns(chosen, readers, each, sides, prepare, &step)?;
+        all.push(Rates { readers, ways });
     }
     bar.finish_and_clear();
-    Ok(rows)
+    Ok(all)
 }
 
 /// One reader, and as many as are wanted and there are parts for.

@@ -95,12 +95,12 @@ impl ReadAhead {
         let is_device = there.file_type().is_block_device();
         let device = if is_device { there.rdev() } else { there.dev() };
         let device = format!("{}:{}", major(device), minor(device));
-        // A partition has none of its own.
-        let places = [
-            format!("/sys/class/bdi/{device}/read_ahead_kb"),
-            format!("/sys/dev/block/{device}/queue/read_ahead_kb"),
-            format!("/sys/dev/block/{device}/../queue/read_ahead_kb"),
-        ];
+        // That of a partition is its disk's. The file of the same name below the queue has the same value, but a write to
+        // it freezes the queue on kernels of about 6.11 to 6.18.
+        let disk =
+            fs::read_to_string(format!("/sys/dev/block/{device}/../dev")).unwrap_or_default();
+        let places = [device.as_str(), disk.trim()]
+            .map(|number| format!("/sys/class/bdi/{number}/read_ahead_kb"));
         places.into_iter().find_map(|path| {
             let present = fs::read_to_string(&path).ok()?.trim().parse().ok()?;
             let path = path.into();

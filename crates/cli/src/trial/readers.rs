@@ -2,7 +2,6 @@
 
 use std::io;
 use std::path::Path;
-use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use super::files::Part;
@@ -15,6 +14,31 @@ const READ_BYTES: usize = 128 << 10;
 /// An open file of a candidate.
 pub type Open = Box<dyn FnMut(&mut [u8], u64) -> io::Result<usize> + Send>;
 
+/// What each reader got, and how long all took.
+#[derive(Clone, Debug)]
+pub struct Amounts {
+    /// Bytes of each reader.
+    pub each: Vec<u64>,
+    /// From the start of all to the end of the last.
+    pub elapsed: Duration,
+}
+
+impl Amounts {
+    /// Bytes a second, in all.
+    #[must_use]
+    pub fn rate(&self) -> f64 {
+        self.each.iter().sum::<u64>() as f64 / self.elapsed.as_secs_f64().max(1e-9)
+    }
+
+    /// The bytes of the slowest reader over those of the mean one.
+    #[must_use]
+    pub fn slowest_over_mean(&self) -> f64 {
+        let sum = self.each.iter().sum::<u64>().max(1) as f64;
+        let least = self.each.iter().min().copied().unwrap_or_default() as f64;
+        least * self.each.len() as f64 / sum
+    }
+}
+
 /// Reads with one thread for each list of parts; bytes a second, in all.
 ///
 /// # Errors
@@ -24,30 +48,41 @@ pub fn rate(
     parts: &[Vec<Part>],
     each: Duration,
 ) -> Result<f64, Failure> {
+    let until = Instant::now() + each;
+    let amounts = amounts(open, parts, &|| Instant::now() >= until)?;
+    Ok(amounts.rate())
+}
+
+/// Reads with one thread for each list of parts, until they are through or it is over.
+///
+/// # Errors
+/// A file that cannot be opened or read.
+pub fn amounts(
+    open: &(dyn Fn(&Path) -> Result<Open, Failure> + Sync),
+    parts: &[Vec<Part>],
+    is_over: &(dyn Fn() -> bool + Sync),
+) -> Result<Amounts, Failure> {
     let begun = Instant::now();
-    let total = Mutex::new(Ok(0));
-    std::thread::scope(|scope| {
-        for parts in parts {
-            let total = &total;
-            scope.spawn(move || {
-                let read = read(open, parts, begun + each);
-                let mut total = total.lock().unwrap_or_else(|e| e.into_inner());
-                match (&mut *total, read) {
-                    (Ok(total), Ok(bytes)) => *total += bytes,
-                    (Ok(_), Err(error)) => *total = Err(error),
-                    (Err(_), _) => {}
-                }
-            });
-        }
+    let each = std::thread::scope(|scope| {
+        let threads = parts.iter();
+        let threads = threads.map(|parts| scope.spawn(move || read(open, parts, is_over)));
+        let threads: Vec<_> = threads.collect();
+        let ended = threads.into_iter().map(|thread| match thread.join() {
+            Ok(read) => read,
+            Err(_) => Err(Failure::Run("a reading thread ended early".to_owned())),
+        });
+        // All are waited for, also behind the first error.
+        ended.collect::<Vec<_>>()
     });
-    let bytes: u64 = total.into_inner().unwrap_or_else(|e| e.into_inner())?;
-    Ok(bytes as f64 / begun.elapsed().as_secs_f64().max(1e-9))
+    let each = each.into_iter().collect::<Result<_, _>>()?;
+    let elapsed = begun.elapsed();
+    Ok(Amounts { each, elapsed })
 }
 
 fn read(
     open: &dyn Fn(&Path) -> Result<Open, Failure>,
     parts: &[Part],
-    until: Instant,
+    is_over: &dyn Fn() -> bool,
 ) -> Result<u64, Failure> {
     let mut buffer = vec![0; READ_BYTES];
     let mut total = 0;
@@ -55,7 +90,7 @@ fn read(
         let mut file = open(&part.file)?;
         let (mut at, end) = (part.offset, part.offset + part.bytes);
         while at < end {
-            if Instant::now() >= until {
+            if is_over() {
                 return Ok(total);
             }
             let wanted = READ_BYTES.min(usize::try_from(end - at).unwrap_or(READ_BYTES));
@@ -95,5 +130,16 @@ mod tests {
         assert!(rate(&open, &[vec![part("a"), part("b")], vec![part("c")]], hour).unwrap() > 0.0);
         let failed = rate(&open, &[vec![part("a")], vec![part("broken")]], hour);
         assert!(failed.unwrap_err().to_string().contains("broken"));
+    }
+
+    #[test]
+    fn the_slowest_reader_is_compared_with_the_mean_one() {
+        let of = |each: &[u64]| Amounts {
+            each: each.to_vec(),
+            elapsed: Duration::from_secs(2),
+        };
+        assert_eq!(of(&[10, 20, 30]).rate(), 30.0);
+        assert_eq!(of(&[10, 20, 30]).slowest_over_mean(), 0.5);
+        assert_eq!(of(&[0, 0]).slowest_over_mean(), 0.0);
     }
 }

@@ -76,14 +76,21 @@ impl Side for Kernel {
 
 impl Run for Kernel {
     fn rate(&self, parts: &[Vec<Part>], each: Duration) -> Result<f64, Failure> {
-        let open = |name: &Path| -> Result<Open, Failure> {
-            let path = self.folder.join(name);
-            let file = File::open(&path).map_err(|e| Failure::broken(&path, plain(&e)))?;
-            Ok(Box::new(move |buffer: &mut [u8], at| {
-                file.read_at(buffer, at)
-            }))
-        };
-        readers::rate(&open, parts, each)
+        readers::rate(&|name| self.open(name), parts, each)
+    }
+}
+
+impl Kernel {
+    /// Opens a file, with the read-ahead that the device has now.
+    ///
+    /// # Errors
+    /// It cannot be opened.
+    pub fn open(&self, name: &Path) -> Result<Open, Failure> {
+        let path = self.folder.join(name);
+        let file = File::open(&path).map_err(|e| Failure::broken(&path, plain(&e)))?;
+        Ok(Box::new(move |buffer: &mut [u8], at| {
+            file.read_at(buffer, at)
+        }))
     }
 }
 

@@ -9,7 +9,7 @@ use std::fmt::Write;
 use crate::quantity::rough_size;
 
 /// From here on a difference is worth a mount: two runs of one candidate differ by less.
-const CLEAR: f64 = 1.2;
+pub(super) const CLEAR: f64 = 1.2;
 
 /// One turn of both candidates over the same bytes, in bytes a second.
 #[derive(Clone, Copy, Debug)]
@@ -65,11 +65,7 @@ impl Row {
 
     /// The median rates of the other candidate and of forerun.
     fn rates(&self) -> (f64, f64) {
-        let rate = |of: fn(&Pair) -> f64| {
-            let mut rates: Vec<_> = self.pairs.iter().map(of).collect();
-            rates.sort_by(f64::total_cmp);
-            median(&rates)
-        };
+        let rate = |of: fn(&Pair) -> f64| middle(&self.pairs.iter().map(of).collect::<Vec<_>>());
         (rate(|pair| pair.other), rate(|pair| pair.forerun))
     }
 
@@ -131,6 +127,13 @@ impl Row {
     }
 }
 
+/// The middle of values in any order.
+pub(super) fn middle(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    median(&sorted)
+}
+
 /// The middle of sorted values.
 fn median(sorted: &[f64]) -> f64 {
     match sorted {
@@ -139,7 +142,7 @@ fn median(sorted: &[f64]) -> f64 {
     }
 }
 
-fn readers(count: u32) -> String {
+pub(super) fn readers(count: u32) -> String {
     match count {
         1 => "1 reader".to_owned(),
         _ => format!("{count} readers"),
@@ -167,6 +170,22 @@ fn with(rows: &[Row], outcome: Outcome) -> String {
     rows.map(name).collect::<Vec<_>>().join(" and ")
 }
 
+/// The outcomes of workloads, each with its workloads.
+pub(super) fn in_words(rows: &[Row]) -> String {
+    let outcomes = [
+        (Outcome::Faster, "faster"),
+        (Outcome::Same, "about as fast"),
+        (Outcome::Slower, "slower"),
+        (Outcome::Unclear, "unclear, as runs differ too much,"),
+    ];
+    let parts = outcomes.map(|(outcome, word)| match with(rows, outcome) {
+        with if with.is_empty() => with,
+        with => format!("{word} with {with}"),
+    });
+    let parts: Vec<_> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+    parts.join(", ")
+}
+
 /// The table of a store, a sentence for each other candidate, and the command to use, which is `command` unless nothing
 /// is gained.
 #[must_use]
@@ -178,18 +197,7 @@ pub fn text_of_store(rows: &[Row], command: &str) -> String {
     for peer in peers {
         let of_peer = |row: &&Row| row.peer == Some(peer);
         let rows: Vec<Row> = rows.iter().filter(of_peer).cloned().collect();
-        let outcomes = [
-            (Outcome::Faster, "faster"),
-            (Outcome::Same, "about as fast"),
-            (Outcome::Slower, "slower"),
-            (Outcome::Unclear, "unclear, as runs differ too much,"),
-        ];
-        let parts = outcomes.map(|(outcome, word)| match with(&rows, outcome) {
-            with if with.is_empty() => with,
-            with => format!("{word} with {with}"),
-        });
-        let parts: Vec<_> = parts.into_iter().filter(|part| !part.is_empty()).collect();
-        let _ = writeln!(text, "Beside {peer}: {}.", parts.join(", "));
+        let _ = writeln!(text, "Beside {peer}: {}.", in_words(&rows));
     }
     let is_gained = rows.iter().any(|row| row.outcome() == Outcome::Faster);
     let is_lost = rows.iter().any(|row| row.outcome() == Outcome::Slower);

@@ -11,6 +11,7 @@ use super::{Folder, bytes, forerun, output_of};
 /// Every command with its subcommands, as the overview lists them.
 const COMMANDS: &[&str] = &[
     "try",
+    "tune",
     "mount",
     "umount",
     "top",

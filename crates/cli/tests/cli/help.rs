@@ -13,6 +13,7 @@ Usage: forerun <COMMAND>
 
 Commands:
   try          Measure with your own files whether forerun helps here
+  tune         Find, try and set the best constant read-ahead of a device
   mount        Mount a directory whose files are read ahead for any program
   umount       Take a mount off its path
   top          Watch running mounts in the terminal

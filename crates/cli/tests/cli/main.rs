@@ -25,6 +25,7 @@ mod simulate;
 #[path = "../../../skipped.rs"]
 mod skipped;
 mod trace;
+mod tune;
 mod validate;
 
 use std::fs;

@@ -37,6 +37,7 @@ mod staleness;
 mod store_walks;
 #[cfg(feature = "object-store")]
 mod stores;
+mod tune;
 mod wait;
 mod watching;
 mod zeros;

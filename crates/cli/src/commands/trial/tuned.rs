@@ -1,0 +1,109 @@
+//! `forerun try --tuned`: the kernel as it is, the kernel at its best constant setting, and forerun.
+//!
+//! The setting is found as by `forerun tune`, for one reader and as many as the trial has, and is made for the
+//! runs of its candidate alone.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use super::{Print, command, quoted, rates, readers};
+use crate::args::Try;
+use crate::commands::tune::{all_knobs, check_writable, present, simulate};
+use crate::failure::Failure;
+use crate::quantity::{rough_duration, rough_size};
+use crate::trial::choice::{self, Way};
+use crate::trial::cold;
+use crate::trial::files::Chosen;
+use crate::trial::side::{Kernel, Side};
+use crate::trial::tuned::Tuned;
+use crate::tune::Setting;
+use crate::tune::costs::Costs;
+use crate::tune::devices::{Devices, Sys};
+use crate::tune::record::Folder;
+use crate::tune::trying::{Trying, values};
+use crate::tune::{memory, place};
+
+/// Finds the devices, which must be there and this user's to set.
+pub(super) fn check(args: &Try) -> Result<Devices, Failure> {
+    let place = place::of(&args.path)?;
+    let devices = Sys::default().of(&place);
+    let devices = devices.map_err(|why| Failure::unusable(&args.path, why))?;
+    check_writable("--tuned", &all_knobs(&devices))?;
+    Ok(devices)
+}
+
+/// Runs the trial of three candidates.
+pub(super) fn run(
+    args: &Try,
+    chosen: &Chosen,
+    devices: Devices,
+    folder: &Folder,
+    (kernel, forerun): (&Kernel, &dyn Side),
+    print: Print<'_>,
+) -> Result<(), Failure> {
+    let (costs, setting) = best(args, chosen, &devices)?;
+    let (switching, rate) = (
+        rough_duration(costs.switching),
+        rough_size(costs.rate as f64),
+    );
+    let (read_ahead, present) = (setting.read_ahead_kib, devices.read_ahead_kib);
+    print(format!(
+        "Tuned: read-ahead {read_ahead} KiB in place of {present}, best in the simulator of a device of {switching} a \
+         switch and {rate}/s.\n\n"
+    ))?;
+    let command = command(args, chosen);
+    let echo = echo(&devices, &setting);
+    let trying = Trying::begin(folder, all_knobs(&devices))?;
+    let tuned = Tuned {
+        folder: chosen.folder.clone(),
+        devices: Rc::new(devices),
+        setting,
+        trying: Rc::new(RefCell::new(trying)),
+    };
+    let prepare = |parts: &[Vec<_>]| cold::drop_pages(chosen, parts);
+    let sides: [&dyn Side; 3] = [kernel, &tuned, forerun];
+    let all = rates(args, chosen, &sides, &prepare)?;
+    let rule = format!("forerun tune {}", quoted(&args.path));
+    let ways = [
+        ("kernel", "Leave things as they are.".to_owned()),
+        (
+            "tuned kernel",
+            format!(
+                "Take the tuned kernel:\n  {echo}\nFor good, the rule that this command prints:\n  {rule}"
+            ),
+        ),
+        ("forerun", format!("Take forerun:\n  {command}")),
+    ];
+    let ways = ways.map(|(name, answer)| Way { name, answer });
+    print(choice::text(&all, &ways))
+}
+
+/// The setting that is best in the simulator.
+fn best(args: &Try, chosen: &Chosen, devices: &Devices) -> Result<(Costs, Setting), Failure> {
+    let costs = Costs::measure(&args.path, devices)?;
+    let present = present(devices);
+    let grid = simulate(
+        &costs,
+        &present,
+        &readers(args, chosen),
+        memory::available(),
+    )?;
+    let setting = grid.settings[grid.advised(&present)].clone();
+    Ok((costs, setting))
+}
+
+/// The commands that set it.
+fn echo(devices: &Devices, setting: &Setting) -> String {
+    let values = values(devices, setting).into_iter();
+    let differs = |(knob, value): &(crate::tune::knob::Knob, String)| {
+        knob.read().ok().as_ref() != Some(value)
+    };
+    let echo = |(knob, value): (crate::tune::knob::Knob, String)| {
+        format!("echo {value} > {}", knob.path().display())
+    };
+    values
+        .filter(differs)
+        .map(echo)
+        .collect::<Vec<_>>()
+        .join("\n  ")
+}
