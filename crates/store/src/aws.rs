@@ -198,15 +198,6 @@ fn of_profile(
     let needed = |key: &str, beside: &str| {
         value(key).ok_or_else(|| format!("{of} has {beside} without {key}"))
     };
-    let keys = || {
-        let (id, secret) = (value("aws_access_key_id")?, value("aws_secret_access_key")?);
-        let token = value("aws_session_token");
-        let keys = Keys { id, secret, token };
-        Some(Origin::Keys {
-            keys,
-            of: of.clone(),
-        })
-    };
     // A role may be had by the keys of its own profile.
     let has_role = roles == 0 || !profiles.is_own_source(name);
     if let Some(role) = value("role_arn").filter(|_| has_role) {
@@ -280,8 +271,16 @@ fn of_profile(
             of,
         }));
     }
-    if let Some(keys) = keys() {
-        return Ok(Some(keys));
+    let (half, other) = ("aws_access_key_id", "aws_secret_access_key");
+    let keys = match (value(half), value(other)) {
+        (None, None) => None,
+        (Some(id), _) => Some((id, needed(other, half)?)),
+        (None, Some(secret)) => Some((needed(half, other)?, secret)),
+    };
+    if let Some((id, secret)) = keys {
+        let token = value("aws_session_token");
+        let keys = Keys { id, secret, token };
+        return Ok(Some(Origin::Keys { keys, of }));
     }
     let command = value("credential_process");
     Ok(command.map(|command| Origin::Program { command, of }))

@@ -10,15 +10,14 @@
 //! `FORERUN_ANONYMOUS=1`, or of [`anonymous`](crate::Client::anonymous) clients. On a machine of a cloud, where credentials come from a metadata address, `FORERUN_METADATA=1` says so.
 
 use std::fmt;
-use std::fs::File;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
-use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crate::aws::profiles::Profiles;
 use crate::aws::{self, Origin};
 use crate::google::Account;
+use crate::named_file;
 
 /// Tells that a metadata service may be asked.
 pub(crate) const METADATA: &str = "FORERUN_METADATA";
@@ -62,11 +61,8 @@ pub(crate) struct Contents(Vec<Option<u64>>);
 
 impl Contents {
     pub(crate) fn of(files: &[PathBuf]) -> Self {
-        const BYTES_MAX: u64 = 1 << 20;
         let hash = |file: &PathBuf| {
-            let mut bytes = Vec::new();
-            let file = File::open(file).ok()?;
-            file.take(BYTES_MAX).read_to_end(&mut bytes).ok()?;
+            let bytes = named_file::bytes(file).ok()?;
             Some(BuildHasherDefault::<DefaultHasher>::new().hash_one(bytes))
         };
         Self(files.iter().map(hash).collect())
@@ -177,6 +173,8 @@ fn has_all_of(variables: Variables<'_>, sets: &[&[&str]]) -> bool {
 /// Credentials that are there in part, or cannot be read; in words.
 pub(crate) fn s3(variables: Variables<'_>) -> Result<(Signed, Profile), String> {
     let profiles = Profiles::read(variables);
+    // Its region and endpoint are asked for, too, whatever signs.
+    profiles.check_asked()?;
     let profile = Profile {
         region: profiles.value(profiles.name(), "region"),
         endpoint: profiles.value(profiles.name(), "endpoint_url"),

@@ -23,6 +23,7 @@ use serde_json::{Value, json};
 
 use crate::Limits;
 use crate::kept::{Kept, Lasting};
+use crate::named_file;
 use crate::service::{BARE, Question, address, ask, json as parsed, needed, read, time};
 
 /// The right that is asked for: to read objects.
@@ -30,9 +31,6 @@ const SCOPE: &str = "https://www.googleapis.com/auth/devstorage.read_only";
 
 /// The right that a token needs that stands for an account.
 const SCOPE_OF_ACCOUNTS: &str = "https://www.googleapis.com/auth/cloud-platform";
-
-/// Longest file of credentials, in bytes.
-const BYTES_MAX: u64 = 64 << 10;
 
 /// The source of the first token.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -60,11 +58,8 @@ impl Account {
     /// # Errors
     /// It says something that is not supported, in words.
     pub(crate) fn of(file: &Path) -> Result<Option<Self>, String> {
-        let length = file.metadata().map_or(0, |metadata| metadata.len());
-        let text = (length <= BYTES_MAX).then(|| std::fs::read_to_string(file).ok());
-        let value: Option<Value> = text
-            .flatten()
-            .and_then(|text| serde_json::from_str(&text).ok());
+        let text = named_file::text(file).ok();
+        let value: Option<Value> = text.and_then(|text| serde_json::from_str(&text).ok());
         match value {
             Some(value) if value["type"] == "external_account" => {
                 let account = Self::parse(file, &value);

@@ -34,6 +34,7 @@ mod google;
 mod kept;
 mod listed;
 mod listing;
+mod named_file;
 mod nameless;
 mod names;
 mod object;

@@ -1,7 +1,6 @@
 //! Requests to services that give credentials, and the parts of their answers.
 
 use std::fmt;
-use std::fs;
 use std::path::Path;
 use std::time::SystemTime;
 
@@ -19,6 +18,7 @@ use crate::Limits;
 use crate::aws::Keys;
 use crate::connector::Connector;
 use crate::listed::element;
+use crate::named_file;
 
 /// A request.
 pub(crate) struct Question<'a> {
@@ -141,7 +141,7 @@ pub(crate) const BARE: &[(&str, &str)] = &[];
 /// The text of a file, which may lie on a server.
 pub(crate) async fn read(file: &Path) -> Result<String, String> {
     let path = file.to_owned();
-    let read = spawn_blocking(move || fs::read_to_string(path)).await;
+    let read = spawn_blocking(move || named_file::text(&path)).await;
     let read = read.map_err(|error| error.to_string())?;
     let text = read.map_err(|error| format!("{}: {error}", file.display()))?;
     Ok(text.trim().to_owned())

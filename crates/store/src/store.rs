@@ -30,6 +30,7 @@ use tokio::time::timeout;
 
 use crate::address::{Address, Variables};
 use crate::credentials::{self, Contents};
+use crate::named_file;
 use crate::nameless::{Flaw, LeftOut};
 use crate::{Limits, StoreError};
 
@@ -305,6 +306,9 @@ fn connect(
     variables: &Variables,
     files: &[PathBuf],
 ) -> Result<Connected, StoreError> {
+    for file in files {
+        named_file::check(file).map_err(|why| StoreError::address(&address.url, why))?;
+    }
     // Before they are used: a change in between is found by the next look.
     let contents = Contents::of(files);
     let (objects, pages, signed_with) = address.connect(limits, variables)?;

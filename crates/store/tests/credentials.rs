@@ -99,6 +99,38 @@ fn keys_of_variables_and_of_profiles_sign() {
 }
 
 #[test]
+fn half_a_key_a_profile_that_is_not_there_and_a_file_that_is_none_are_refused() {
+    let config =
+        "[profile id]\naws_access_key_id = BASE\n[profile secret]\naws_secret_access_key = x\n";
+    let home = Home::new(SOURCE, config);
+    home.server.take("BASE", "se/cret+=", None);
+    let of = |key: &str, beside: &str| format!("has {beside} without {key}");
+    let (id, secret) = ("aws_access_key_id", "aws_secret_access_key");
+    home.refused(&[("AWS_PROFILE", "id")], &[&of(secret, id)]);
+    home.refused(&[("AWS_PROFILE", "secret")], &[&of(id, secret)]);
+    // Its region is asked for, too, though the keys are there, or none are wanted.
+    let nosuch = ["AWS_PROFILE: no profile \"nosuch\""];
+    let keys = [
+        ("AWS_ACCESS_KEY_ID", "BASE"),
+        ("AWS_SECRET_ACCESS_KEY", "se/cret+="),
+        ("AWS_PROFILE", "nosuch"),
+    ];
+    home.refused(&keys, &nosuch);
+    home.refused(
+        &[("FORERUN_ANONYMOUS", "1"), ("AWS_PROFILE", "nosuch")],
+        &nosuch,
+    );
+    for name in [
+        "AWS_SHARED_CREDENTIALS_FILE",
+        "AWS_CONFIG_FILE",
+        "AWS_WEB_IDENTITY_TOKEN_FILE",
+    ] {
+        let why = ["/dev/zero: a pipe or a device in place of a file"];
+        home.refused(&[(name, "/dev/zero")], &why);
+    }
+}
+
+#[test]
 fn a_role_is_had_by_the_keys_of_another_profile_and_by_itself() {
     let config = "[profile role]\nrole_arn = arn:role\nsource_profile = base\nexternal_id = e\n\
                   [profile twice]\nrole_arn = arn:role\nsource_profile = role\n\

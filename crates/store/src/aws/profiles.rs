@@ -7,16 +7,13 @@
 //!
 //! A profile may stand in both; the first has the word.
 
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use ini::Ini;
 
 use crate::credentials::{self, Variables};
-
-/// Longest file, in bytes: 10,000 profiles.
-const BYTES_MAX: u64 = 4 << 20;
+use crate::named_file;
 
 /// See the [module](self).
 pub(crate) struct Profiles {
@@ -56,19 +53,9 @@ impl File {
 }
 
 fn text(path: &Path) -> Result<String, String> {
-    let length = match fs::metadata(path) {
-        Ok(metadata) if metadata.is_dir() => return Err("a directory in place of a file".into()),
-        Ok(metadata) => metadata.len(),
-        Err(error) if is_none(&error) => return Ok(String::new()),
-        Err(error) => return Err(error.to_string()),
-    };
-    if length > BYTES_MAX {
-        return Err(format!("{length} bytes, more than {} MiB", BYTES_MAX >> 20));
-    }
-    match fs::read(path) {
-        Ok(bytes) => String::from_utf8(bytes).map_err(|_| "no text of UTF-8".into()),
+    match named_file::text(path) {
         Err(error) if is_none(&error) => Ok(String::new()),
-        Err(error) => Err(error.to_string()),
+        text => text.map_err(|error| error.to_string()),
     }
 }
 
@@ -122,6 +109,14 @@ impl Profiles {
                 return Err(why.clone());
             }
         }
+        self.check_asked()
+    }
+
+    /// There is the profile that is asked for by name.
+    ///
+    /// # Errors
+    /// In words.
+    pub(crate) fn check_asked(&self) -> Result<(), String> {
         match &self.name {
             Some(name) => self.check_name(name, "AWS_PROFILE"),
             None => Ok(()),

@@ -9,6 +9,7 @@ use tokio::task::spawn_blocking;
 
 use super::{Had, Provider};
 use crate::aws::{Keys, Origin};
+use crate::named_file;
 use crate::service::{Question, address, ask, json, needed, time};
 
 impl Provider {
@@ -58,7 +59,7 @@ fn login(folder: &Path, start: &str) -> Result<String, String> {
     let files = fs::read_dir(folder).map_err(|_| again.clone())?;
     let mut newest: Option<(SystemTime, String)> = None;
     for file in files.flatten() {
-        let cache = fs::read_to_string(file.path()).ok();
+        let cache = named_file::text(&file.path()).ok();
         let Some(cache) = cache.and_then(|text| json(&text).ok()) else {
             continue;
         };
