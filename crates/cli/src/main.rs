@@ -35,10 +35,12 @@ fn main() -> ExitCode {
         xdg_cache_home: std::env::var_os("XDG_CACHE_HOME"),
         home: std::env::var_os("HOME"),
     };
+    // Its lines go to the system's log, which is no terminal.
+    let is_in_background = std::env::args_os().any(|word| word == "--report-ready");
     let messages = Messages::default();
     let lines = tracing_subscriber::fmt::layer()
         .with_writer(move || messages.clone())
-        .with_ansi(io::stderr().is_terminal() && !no_color)
+        .with_ansi(io::stderr().is_terminal() && !no_color && !is_in_background)
         .with_target(false)
         .without_time();
     match log.parse::<Targets>() {

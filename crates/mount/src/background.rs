@@ -73,7 +73,8 @@ pub fn leave_session() {
     let _ = rustix::process::setsid();
 }
 
-/// Says that the mount works, and lets go of all descriptors of the starting program.
+/// Says that the mount works, and lets go of all descriptors of the starting program. Lines of the log go to the
+/// system's from here on, a datagram each; they are lost where there is none.
 ///
 /// # Errors
 /// They are gone already.
@@ -84,8 +85,19 @@ pub fn report_ready() -> io::Result<()> {
     let nothing = File::options().read(true).write(true).open("/dev/null")?;
     rustix::stdio::dup2_stdin(&nothing)?;
     rustix::stdio::dup2_stdout(&nothing)?;
-    rustix::stdio::dup2_stderr(&nothing)?;
+    match connected(Path::new(LOG)) {
+        Ok(log) => rustix::stdio::dup2_stderr(&log)?,
+        Err(_) => rustix::stdio::dup2_stderr(&nothing)?,
+    }
     Ok(rustix::process::chdir("/")?)
+}
+
+/// A log to which lines are written; one that is stopped takes some hundred of them, and then none.
+fn connected(log: &Path) -> io::Result<UnixDatagram> {
+    let socket = UnixDatagram::unbound()?;
+    socket.set_nonblocking(true)?;
+    socket.connect(log)?;
+    Ok(socket)
 }
 
 /// Logs a later failure: no terminal shows this process's output, but the system keeps a log.
@@ -96,12 +108,7 @@ pub fn log_failure(failure: &Failure) {
 fn log_to(log: &Path, failure: &Failure) {
     const DAEMON_ERROR: u32 = 3 << 3 | 3;
     let said = format!("<{DAEMON_ERROR}>forerun[{}]: {failure}", std::process::id());
-    let send = |socket: UnixDatagram| {
-        // A log that is stopped takes some hundred lines, and then none.
-        socket.set_nonblocking(true)?;
-        socket.send_to(said.as_bytes(), log)
-    };
-    if let Err(error) = UnixDatagram::unbound().and_then(send) {
+    if let Err(error) = connected(log).and_then(|log| log.send(said.as_bytes())) {
         tracing::error!("{}: {error}: {failure}", log.display());
     }
 }
