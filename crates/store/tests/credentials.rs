@@ -104,10 +104,15 @@ fn half_a_key_a_profile_that_is_not_there_and_a_file_that_is_none_are_refused() 
         "[profile id]\naws_access_key_id = BASE\n[profile secret]\naws_secret_access_key = x\n";
     let home = Home::new(SOURCE, config);
     home.server.take("BASE", "se/cret+=", None);
-    let of = |key: &str, beside: &str| format!("has {beside} without {key}");
-    let (id, secret) = ("aws_access_key_id", "aws_secret_access_key");
-    home.refused(&[("AWS_PROFILE", "id")], &[&of(secret, id)]);
-    home.refused(&[("AWS_PROFILE", "secret")], &[&of(id, secret)]);
+    for (profile, missing) in [
+        ("id", "aws_secret_access_key"),
+        ("secret", "aws_access_key_id"),
+    ] {
+        home.refused(
+            &[("AWS_PROFILE", profile)],
+            &[&format!("without {missing}")],
+        );
+    }
     // Its region is asked for, too, though the keys are there, or none are wanted.
     let nosuch = ["AWS_PROFILE: no profile \"nosuch\""];
     let keys = [
