@@ -45,11 +45,11 @@ pub(crate) fn text(path: &Path) -> io::Result<String> {
     String::from_utf8(bytes(path)?).map_err(|_| io::Error::other("no text of UTF-8"))
 }
 
-/// Whether what stands at a path may be read by a library that does not look: it is not there, or this module
+/// Whether a path may be read by a library that does not look: it is not there, or this module
 /// would read it.
 ///
 /// # Errors
-/// What stands there instead, in words.
+/// The thing that stands there instead, in words.
 pub(crate) fn check(path: &Path) -> Result<(), String> {
     match std::fs::metadata(path) {
         Ok(metadata) if !metadata.is_dir() => match open(path) {

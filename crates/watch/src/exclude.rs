@@ -1,4 +1,4 @@
-//! Exclude: whose reads are left alone.
+//! Exclude: readers that are left alone.
 //!
 //! Asked once for each stream that begins. A rule is `KIND=VALUE`; a read is excluded if one of them is true of it.
 

@@ -56,7 +56,7 @@ impl Guardian {
         })
     }
 
-    /// Tells it that a limit is about to be raised; false if nobody listens.
+    /// Tells it that a limit is about to be raised; false if it does not listen.
     pub fn is_told(&mut self) -> bool {
         let told = |(_, pipe): &(Child, OwnedFd)| rustix::io::write(pipe, b".").is_ok();
         if self.child.as_ref().is_some_and(told) {
@@ -145,7 +145,7 @@ pub fn run(records: &[PathBuf]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Puts back what stands raised now and still does after a while.
+/// Puts limits back that stand raised now and still do after a while.
 fn look(records: &[File]) {
     let raised = |file: &File| record::read(file).ok().flatten().filter(|r| r.raised > 0);
     let first: Vec<_> = records.iter().map(raised).collect();

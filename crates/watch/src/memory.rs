@@ -99,7 +99,7 @@ fn limit(group: &Path) -> Option<(u64, &'static Names)> {
     found.filter(|(limit, _)| *limit < UNLIMITED)
 }
 
-/// What a group's limit leaves beside its other uses.
+/// Memory that a group's limit leaves beside its other uses.
 fn left(group: &Path) -> Option<u64> {
     let (limit, names) = limit(group)?;
     let used = number(&group.join(names.usage))?;

@@ -260,7 +260,7 @@ fn event(id: u64, is_lazy: bool, processor: i32) -> io::Result<OwnedFd> {
         )
     };
     match i32::try_from(opened) {
-        // SAFETY: the kernel just made this descriptor, and nobody else has it.
+        // SAFETY: the kernel just made this descriptor, and no other owner has it.
         Ok(number) if number >= 0 => Ok(unsafe { OwnedFd::from_raw_fd(number) }),
         _ => Err(io::Error::last_os_error()),
     }

@@ -84,7 +84,7 @@ impl Watch {
         place
     }
 
-    /// What could not be steered by chance is tried again.
+    /// Windows that could not be steered by chance are tried again.
     fn retry(&mut self, at: usize, key: FileKey, place: usize, event: &Ahead) {
         let Some(stream) = self.streams.get(key, place).map(|stream| *stream) else {
             return;

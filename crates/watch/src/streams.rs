@@ -68,7 +68,7 @@ pub struct Stream {
     pub steered: Steered,
 }
 
-/// What an event is of a stream.
+/// The part that an event has in a stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Of {
     /// The stream at this place goes on; it lost a page, or not.

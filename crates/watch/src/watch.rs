@@ -37,7 +37,7 @@ use crate::windows::{self, Windows};
 
 /// The priority of the watch and its guardian, before all ordinary programs: it takes 1 % of a processor.
 const FIRST: i32 = -20;
-/// What time brings is done that often.
+/// Work that comes with time is done that often.
 const TICK: u64 = 1_000_000_000;
 /// Busy disks are not looked at for so many ticks of ten.
 const BLIND_TICKS: u32 = 9;
@@ -46,7 +46,7 @@ const MORE_TICKS: u64 = 5;
 /// Engines at a time; readers of further domains share that of the system.
 const ENGINES_MAX: usize = 64;
 
-/// What to watch, and how.
+/// The paths to watch, and how.
 #[derive(Debug)]
 pub struct Wanted {
     /// File systems, folders or devices.
@@ -122,7 +122,7 @@ pub struct Account {
     pub samples: u64,
 }
 
-/// What a run did.
+/// The account of a run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Report {
     /// Its counters.
@@ -438,7 +438,7 @@ impl Watch {
     }
 }
 
-/// Yama in its strictest mode lets nobody take a descriptor of another process, until the next boot.
+/// Yama in its strictest mode lets no process take a descriptor of another process, until the next boot.
 fn check_yama() -> Result<(), Failure> {
     let scope = std::fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope");
     match scope.is_ok_and(|scope| scope.trim() == "3") {

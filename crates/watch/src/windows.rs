@@ -381,7 +381,7 @@ impl Windows {
         }
     }
 
-    /// Writes what of the journal is not written yet.
+    /// Writes the lines of the journal that are not written yet.
     pub fn flush(&mut self) {
         if let Some(journal) = &mut self.journal {
             let _ = journal.flush();
@@ -540,7 +540,7 @@ mod tests {
         let number = windows.open(Nanos(0), 1 << 40, 0).unwrap();
         let mut longest = 0;
         for step in 1..200 {
-            // The disks are idle: what was fetched before is there.
+            // The disks are idle: blocks fetched before are there.
             let window = windows.seen(
                 Nanos(step * 1_000_000_000),
                 number,

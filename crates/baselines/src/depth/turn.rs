@@ -1,6 +1,6 @@
 //! A turn's worth: one window as long as the slice that a reader would get in its turn at the device.
 //!
-//! For a device whose requests somebody else orders, first come first served: the page cache of a kernel. Where the
+//! For a device whose requests are ordered outside of the engine, first come first served: the page cache of a kernel. Where the
 //! engine sends requests itself, short windows of one reader follow each other while it has its
 //! [slice](forerun_core::dispatch); here every window costs a switch, so a window is a whole slice, by the same law:
 //!
@@ -73,7 +73,7 @@ impl Depth for Turn {
             competitive.saturating_mul(self.depths_max),
         );
         let turn = Bytes(turn.clamp(least, most));
-        // At a first window nobody can have waited.
+        // At a first window no reader can have waited.
         let may_grow = stream.waited || stream.consumed.0 == 0;
         let allowed = match may_grow {
             true => turn,

@@ -116,7 +116,7 @@ pub fn simulate(
     grid
 }
 
-/// What is compared, and how.
+/// The sides that are compared, and how.
 struct Tuning<'a> {
     devices: &'a Devices,
     folder: &'a Folder,

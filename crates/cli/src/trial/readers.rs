@@ -14,7 +14,7 @@ const READ_BYTES: usize = 128 << 10;
 /// An open file of a candidate.
 pub type Open = Box<dyn FnMut(&mut [u8], u64) -> io::Result<usize> + Send>;
 
-/// What each reader got, and how long all took.
+/// The bytes of each reader, and how long all took.
 #[derive(Clone, Debug)]
 pub struct Amounts {
     /// Bytes of each reader.

@@ -24,7 +24,7 @@ pub struct Tuned {
     pub devices: Rc<Devices>,
     /// The setting.
     pub setting: Setting,
-    /// What puts it back.
+    /// The guardian that puts it back.
     pub trying: Rc<RefCell<Trying>>,
 }
 
@@ -59,7 +59,7 @@ impl Run for TunedRun {
 
 impl Drop for TunedRun {
     fn drop(&mut self) {
-        // What is under way would slow the next candidate.
+        // Requests under way would slow the next candidate.
         self.devices.wait_until_idle(&|| false);
         if let Err(failure) = self.trying.borrow_mut().pause() {
             tracing::error!("{failure}");

@@ -173,7 +173,7 @@ mod tests {
             undo(&folder, std::slice::from_ref(&a)),
             Err(Failure::Usage(_))
         ));
-        // What an administrator set in between comes back, not the value of before that.
+        // A value that an administrator set in between comes back, not the one of before that.
         set("1024");
         fs::write(a.path(), "4096").unwrap();
         set("2048");

@@ -24,7 +24,7 @@ pub struct Costs {
     pub rate: u64,
     /// Requests that it works on at once.
     pub servers: u32,
-    /// What was measured, or the profile's file.
+    /// The device that was measured, or the profile's file.
     pub from: PathBuf,
 }
 

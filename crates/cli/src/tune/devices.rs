@@ -29,7 +29,7 @@ const IDLE_MAX: Duration = Duration::from_secs(20);
 /// How often it is looked at.
 const PERIOD: Duration = Duration::from_millis(5);
 
-/// A disk, or what the kernel takes for one.
+/// A disk, or a device that the kernel takes for one.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Leaf {
     /// Its name: `sda`.

@@ -31,7 +31,7 @@ pub const RUN_MIN: Duration = Duration::from_secs(1);
 /// More of the files than this still resident, in percent, and a run is not a cold one.
 const RESIDENT_MAX: usize = 25;
 
-/// What is measured.
+/// The plan of the measurement.
 #[derive(Debug)]
 pub struct Plan<'a> {
     /// The path, for messages.

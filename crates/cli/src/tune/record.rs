@@ -1,7 +1,7 @@
-//! The record of values that were changed: what each was, and what it was changed to.
+//! The record of values that were changed: each as it was before, and as it was changed.
 //!
-//! A record is written before the value it is about, so that whoever reads it after a crash can undo the change. A value
-//! is put back only while it is one of ours; if somebody else changed it meanwhile it is left alone:
+//! A record is written before the value it is about, so that a process that reads it after a crash can undo the change. A value
+//! is put back only while it is one of ours; one that was changed from outside meanwhile is left alone:
 //!
 //! ```text
 //! before 128   ours 1024    present 1024 -> 128

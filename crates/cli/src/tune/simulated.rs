@@ -3,7 +3,7 @@
 //! The host is the preset `linux-2.6.24` (on-demand readahead of Wu 2010, and one LRU list) with its limit set to the
 //! read-ahead; the device has the measured costs; each reader reads a file of its own from end to end.
 //!
-//! That host reads less ahead when memory is short. The kernel does not: it gives up pages that nobody has read yet, and reads
+//! That host reads less ahead when memory is short. The kernel does not: it gives up pages that no program has read yet, and reads
 //! them twice. So a rate is multiplied by the part of the windows that fits:
 //!
 //! ```text

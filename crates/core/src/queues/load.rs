@@ -45,7 +45,7 @@ pub(crate) struct Sent {
     pub(crate) hangs: bool,
 }
 
-/// What a fetch moves: where, how far from the end of the one that went out before it, and how much.
+/// The transfer of a fetch: where, how far from the end of the one that went out before it, and how much.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Transfer {
     pub(super) position: u64,
