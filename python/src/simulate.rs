@@ -12,7 +12,8 @@ use forerun_core::Nanos;
 use forerun_sim::simulate::Outcome;
 use forerun_sim::simulate::disk::Disk;
 use forerun_sim::simulate::grid::{Grid, GridRun};
-use forerun_sim::simulate::input::{BLOCK_BYTES, Input};
+use forerun_sim::simulate::input::{BLOCK_BYTES, Input, suggest};
+use forerun_sim::simulate::placing::{Layout, Order, Regions};
 use forerun_sim::simulate::recorded::Room;
 use forerun_sim::simulate::requests::{Manner, Records, RequestsError, Source};
 use forerun_sim::simulate::run::RunError;
@@ -26,8 +27,8 @@ use crate::errors::{self, value};
 use crate::release::released;
 use crate::settings::names;
 
-/// Processor time of a fetch (Kimbrel et al. 1996, section 3.1).
-const DRIVER: Nanos = Nanos(500_000);
+/// Processor time of a fetch: the default of the command line.
+const DRIVER: Nanos = Nanos(25_000);
 
 /// Presets, and blocks in the cache, if none are named.
 const PRESETS: [&str; 2] = ["demand-lru", "forestall"];
@@ -39,11 +40,12 @@ const TRACE_BYTES_MAX: u64 = 4 << 30;
 /// Presets over a trace or a workload, on modelled disks, in virtual time.
 ///
 /// A dictionary for each preset and cache size, which `pandas.DataFrame` takes; each is one or a
-/// sequence of them. If not given, presets are demand-lru and forestall, with 1280 cache blocks of
-/// 8192 bytes on one disk, or on as many as the trace has. Times are in nanoseconds.
+/// sequence of them. If not given, presets are demand-lru and forestall, with 1280 cache blocks, as large as
+/// most requests of the trace, else of 8192 bytes, on one disk, or on as many as the trace has. Defaults,
+/// `place` and `regions` are those of `forerun simulate`. Times are in nanoseconds.
 #[pyfunction]
-#[pyo3(signature = (*, workload=None, trace=None, presets=None, device="hp97560",
-    cache_blocks=None, block_bytes=None, disks=None))]
+#[pyo3(signature = (*, workload=None, trace=None, presets=None, device="hdd",
+    cache_blocks=None, block_bytes=None, disks=None, place="address", regions=None))]
 #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
 pub(crate) fn simulate<'py>(
     py: Python<'py>,
@@ -54,6 +56,8 @@ pub(crate) fn simulate<'py>(
     cache_blocks: Option<&Bound<'py, PyAny>>,
     block_bytes: Option<&Bound<'py, PyAny>>,
     disks: Option<&Bound<'py, PyAny>>,
+    place: &str,
+    regions: Option<&str>,
 ) -> PyResult<Vec<Bound<'py, PyDict>>> {
     let presets = match presets {
         None => PRESETS.map(str::to_owned).into(),
@@ -73,27 +77,26 @@ pub(crate) fn simulate<'py>(
             sizes.map(|size| blocks(&size?)).collect::<PyResult<_>>()?
         }
     };
-    let block_bytes = block_bytes.map_or(Ok(BLOCK_BYTES), |given| {
-        within("block_bytes", given, 512..=1 << 20)
-    })?;
-    if !block_bytes.is_power_of_two() {
+    let block_bytes = block_bytes.map(|given| within("block_bytes", given, 512..=1 << 20));
+    let block_bytes = block_bytes.transpose()?;
+    if let Some(odd) = block_bytes.filter(|bytes| !bytes.is_power_of_two()) {
         let range = "must be a power of two from 512 to 1048576";
-        return Err(value(format!("block_bytes of {block_bytes}: {range}")));
+        return Err(value(format!("block_bytes of {odd}: {range}")));
     }
+    let layout = layout(place, regions)?;
     let disks = disks.map(|given| within("disks", given, 1..=1024));
     let disks = disks.transpose()?;
     let wanted = disks.and_then(|disks| u16::try_from(disks).ok());
     let disk = Disk::named(device, None).map_err(value)?;
     let input = match (workload, trace) {
-        (Some(text), None) => released(py, || made(text, block_bytes))??,
+        (Some(text), None) => released(py, || made(text, block_bytes.unwrap_or(BLOCK_BYTES)))??,
         (None, Some(path)) => released(py, || recorded(&path, block_bytes))??,
         _ => return Err(value("simulate: give either workload or trace")),
     };
-    let grid = Grid::new(&input, &disk, DRIVER);
-    let beyond = grid.beyond(None, wanted, false).map_err(value)?;
-    if let Some(beyond) = beyond {
-        return Err(value(format!("device {device}: {beyond}")));
-    }
+    let grid = Grid {
+        layout,
+        ..Grid::new(&input, &disk, DRIVER)
+    };
     let mut runs = Vec::new();
     for name in &presets {
         for &blocks in &cache_blocks {
@@ -104,6 +107,11 @@ pub(crate) fn simulate<'py>(
             let run = grid.plan(&preset, wanted, blocks, &|_| Ok(()));
             runs.push(run.map_err(|e| refused(&e))?);
         }
+    }
+    let has_engine = !runs.iter().all(|run| run.preset.is_lru());
+    if let Some(beyond) = grid.beyond(wanted, has_engine).map_err(value)? {
+        let way_out = "place=\"packed\" lays the touched blocks without gaps";
+        return Err(value(format!("device {device}: {beyond}; {way_out}")));
     }
     let mut rows = Vec::new();
     for run in &runs {
@@ -116,6 +124,30 @@ pub(crate) fn simulate<'py>(
         rows.push(row(py, &grid, run, &outcome)?);
     }
     Ok(rows)
+}
+
+/// Where blocks of a trace lie, by the names of the command line.
+fn layout(place: &str, regions: Option<&str>) -> PyResult<Layout> {
+    let orders = [Order::Address, Order::Packed, Order::Dense];
+    let order = orders.into_iter().find(|order| order.name() == place);
+    let order = order.ok_or_else(|| {
+        value(format!(
+            "place of {place:?}: must be address, packed or dense"
+        ))
+    })?;
+    let all = [Regions::Concatenated, Regions::Striped];
+    let regions = regions.map(|name| {
+        let found = all.into_iter().find(|regions| regions.name() == name);
+        found.ok_or_else(|| {
+            value(format!(
+                "regions of {name:?}: must be concatenated or striped"
+            ))
+        })
+    });
+    Ok(Layout {
+        order,
+        regions: regions.transpose()?,
+    })
 }
 
 fn blocks(given: &Bound<'_, PyAny>) -> PyResult<u32> {
@@ -149,7 +181,7 @@ fn room() -> Room {
     }
 }
 
-fn recorded(path: &Path, block_bytes: u32) -> PyResult<Input> {
+fn recorded(path: &Path, block_bytes: Option<u32>) -> PyResult<Input> {
     // A missing file is an `OSError`, anything wrong inside it a `ValueError`.
     std::fs::File::open(path).map_err(|e| errors::system(&e, Some(path)))?;
     let path = path.to_owned();
@@ -161,6 +193,13 @@ fn recorded(path: &Path, block_bytes: u32) -> PyResult<Input> {
         })))
     };
     let records = open().map_err(|e| refused("trace", &e.into()))?;
+    let (block_bytes, records) = match block_bytes {
+        Some(block_bytes) => (block_bytes, records),
+        None => {
+            let (suggested, records) = suggest(records, false);
+            (suggested.block_bytes, records)
+        }
+    };
     let source = Source {
         open: Box::new(open),
         manner: manner(block_bytes),
@@ -189,6 +228,13 @@ fn row<'py>(
     dict.set_item("disks", grid.input.disks(run.wanted))?;
     dict.set_item("cache_blocks", run.cache_blocks)?;
     dict.set_item("block_bytes", grid.input.block_bytes)?;
+    let is_files = grid.input.workload.is_some() && !run.preset.is_hinted();
+    let recorded = grid.input.recorded.as_ref();
+    let recorded = recorded.filter(|_| !is_files && !grid.disk.is_unit());
+    let disks = grid.input.disks(run.wanted);
+    let regions = recorded.map(|recorded| grid.layout.regions_of(recorded, disks).name());
+    dict.set_item("place", recorded.map(|_| grid.layout.order.name()))?;
+    dict.set_item("regions", regions)?;
     let counts = [
         ("reads", outcome.reads),
         ("hits", outcome.hits),

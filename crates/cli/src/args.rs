@@ -50,7 +50,7 @@ pub use self::mount::{Ctl, Mount, Order, Top, Umount};
 pub use self::reproduce::Reproduce;
 #[cfg(feature = "install")]
 pub use self::setup::{Completions, Man};
-pub use self::simulate::{Presets, Simulate, Simulated, Where};
+pub use self::simulate::{Presets, Simulate, Simulated};
 pub use self::trace::{Reading, Trace, TraceCommand, TraceConvert, TraceInfo};
 #[cfg(feature = "mount")]
 pub use self::trial::Try;

@@ -45,6 +45,8 @@ pub struct ReaderReport {
     pub elapsed: Nanos,
     /// Time it computed between reads.
     pub compute: Nanos,
+    /// The part of that in which other readers of its process had their turns.
+    pub away: Nanos,
     /// Time the driver took from it: starting fetches, copying bytes.
     pub driver: Nanos,
     /// Time it waited.
@@ -62,6 +64,12 @@ pub struct ReaderReport {
 }
 
 impl ReaderReport {
+    /// Time it computed itself.
+    #[must_use]
+    pub fn own_compute(&self) -> Nanos {
+        self.compute.since(self.away)
+    }
+
     /// Whether every nanosecond is accounted for exactly once.
     #[must_use]
     pub fn adds_up(&self) -> bool {

@@ -34,6 +34,7 @@ pub mod streamed;
 use forerun_core::hinted::Setup;
 use forerun_core::{Bytes, Nanos, Settings};
 
+use self::placing::Regions;
 use crate::device::Device;
 use crate::hinted::host::{self, Host};
 use crate::hinted::unit::{self, Instance};
@@ -142,7 +143,7 @@ pub fn in_units(setup: &Setup, instance: &Instance) -> Result<Outcome, HostError
     })
 }
 
-/// Runs the engine over devices, of which files are striped over several by one block.
+/// Runs the engine over devices. Files lie on one each, by turns, or are striped over all by one block.
 ///
 /// # Errors
 /// See [`Scene::run`].
@@ -150,13 +151,14 @@ pub fn engine(
     settings: Settings,
     driver_per_fetch: Nanos,
     workload: &dyn Workload,
+    regions: Regions,
     devices: Vec<Box<dyn Device>>,
 ) -> Result<Outcome, WorldError> {
     let servers: Vec<u64> = devices.iter().map(|d| d.servers().max(1).into()).collect();
     let strip = Striping::raid0(Bytes(settings.block_bytes.into())).ok();
     let meters: Vec<Meter> = devices.iter().map(|_| Meter::default()).collect();
     let metered = devices.into_iter().zip(&meters).map(|(d, m)| m.over(d));
-    let striping = strip.filter(|_| meters.len() > 1);
+    let striping = strip.filter(|_| meters.len() > 1 && regions == Regions::Striped);
     let scene = Scene {
         settings,
         devices: metered.collect(),
@@ -188,7 +190,7 @@ pub fn engine(
         prefetched: ledger.prefetched,
         evicted_unused: ledger.evicted_unused,
         elapsed: report.elapsed.0,
-        compute: sum(|reader| reader.compute),
+        compute: sum(crate::ReaderReport::own_compute),
         driver: sum(|reader| reader.driver),
         stall: sum(|reader| reader.stall),
         response_mean: Some(response.checked_div(completed).unwrap_or(0)),
@@ -196,7 +198,7 @@ pub fn engine(
         compute_longest: report
             .readers
             .iter()
-            .map(|r| r.compute.0)
+            .map(|r| r.own_compute().0)
             .max()
             .unwrap_or(0),
         failed: meters.iter().map(Meter::failed).sum(),

@@ -16,7 +16,7 @@ use forerun_core::{Bytes, Nanos, Settings};
 
 use super::disk::Disk;
 use super::input::Input;
-use super::placing::{Layout, Placing};
+use super::placing::{Layout, Order, Placing, Regions};
 use super::simulated::Simulated;
 use crate::hinted::host::{self, Host};
 use crate::scheduled::BehindError;
@@ -56,8 +56,8 @@ pub struct Grid<'a> {
     pub driver: Nanos,
     /// When free disks are noticed by methods that follow announced reads.
     pub notice: Notice,
-    /// Where blocks of a trace lie; none for their address or number.
-    pub layout: Option<Layout>,
+    /// Where blocks of a trace lie.
+    pub layout: Layout,
     /// In the theory: the time of a fetch, in units.
     pub fetch_units: u64,
     /// In the theory: numbers of the blocks in the cache at the beginning.
@@ -84,10 +84,17 @@ pub enum Refusal {
     Readers,
     /// The theory has no engine.
     Unit,
-    /// The trace has several devices, and an engine's files lie on one array.
-    Devices,
-    /// The preset prefetches by place, and blocks lie in the order of first use; because they have names if true.
-    FirstUse(bool),
+    /// The preset prefetches by place, and blocks lie in the order of first use.
+    FirstUse,
+    /// Blocks have names and no addresses, so that the order of first use is the only one.
+    Names,
+    /// Regions one behind the other on more disks than there are regions.
+    Idle {
+        /// Disks.
+        disks: u16,
+        /// Regions.
+        regions: u16,
+    },
     /// A file of so many blocks, more than an engine numbers.
     FileBlocks(u64),
     /// The files take so many bytes, and the disks have fewer.
@@ -120,16 +127,17 @@ impl fmt::Display for Refusal {
                  take presets of the engine",
             ),
             Self::Unit => f.write_str("device unit is for hinted methods"),
-            Self::Devices => {
-                f.write_str("the trace has several devices: give disks to stripe over")
-            }
-            Self::FirstUse(are_names) => {
-                let have = if *are_names { "have names and " } else { "" };
-                write!(
-                    f,
-                    "blocks {have}lie in the order of first use, which a preset that prefetches would foresee"
-                )
-            }
+            Self::FirstUse => f.write_str(
+                "blocks lie in the order of first use, which a preset that prefetches would foresee",
+            ),
+            Self::Names => f.write_str(
+                "blocks have names and no addresses: only the order of first use (dense) can lay them out, \
+                 for presets that do not prefetch by place",
+            ),
+            Self::Idle { disks, regions } => write!(
+                f,
+                "{regions} regions, concatenated, leave some of {disks} disks empty: take striped, or fewer disks"
+            ),
             Self::FileBlocks(most) => {
                 write!(f, "a file of {most} blocks: must be at most {}", u32::MAX)
             }
@@ -187,7 +195,7 @@ impl<'a> Grid<'a> {
             disk,
             driver,
             notice: Notice::default(),
-            layout: None,
+            layout: Layout::default(),
             fetch_units: 4,
             warm: Vec::new(),
         }
@@ -205,11 +213,9 @@ impl<'a> Grid<'a> {
         adjust: &dyn Fn(&mut Settings) -> Result<(), SettingsError>,
     ) -> Result<GridRun, Refusal> {
         let mut settings = None;
+        self.check_layout(wanted)?;
         match preset {
             Simulated::Engine(_) if self.disk.is_unit() => return Err(Refusal::Unit),
-            Simulated::Engine(_) if wanted.is_none() && self.input.disks(None) > 1 => {
-                return Err(Refusal::Devices);
-            }
             Simulated::Engine(engine) => {
                 self.check_files(wanted)?;
                 // Memory enough for any preset, until the size of a block is known.
@@ -256,14 +262,29 @@ impl<'a> Grid<'a> {
         Ok(settings)
     }
 
+    /// Blocks have places, and every disk some of them.
+    fn check_layout(&self, wanted: Option<u16>) -> Result<(), Refusal> {
+        let recorded = self.input.recorded.as_ref();
+        let Some(recorded) = recorded.filter(|_| !self.disk.is_unit()) else {
+            return Ok(());
+        };
+        let told = recorded.told();
+        if told.has_names && self.layout.order != Order::Dense {
+            return Err(Refusal::Names);
+        }
+        let (disks, regions) = (recorded.disks(wanted), told.devices);
+        match self.layout.regions {
+            Some(Regions::Concatenated) if disks > regions => Err(Refusal::Idle { disks, regions }),
+            _ => Ok(()),
+        }
+    }
+
     /// Places are the trace's own where a method prefetches by them.
     fn check_places(&self, settings: &Settings) -> Result<(), Refusal> {
+        let is_trace = self.input.recorded.is_some() && self.input.workload.is_none();
         let prefetches = settings.detect.spec().name != "none";
-        let recorded = self.input.recorded.as_ref().filter(|_| prefetches);
-        let are_names = recorded.is_some_and(|recorded| recorded.told().has_names);
-        let is_dense = recorded.is_some() && self.layout == Some(Layout::Dense);
-        match are_names || is_dense {
-            true => Err(Refusal::FirstUse(are_names)),
+        match is_trace && prefetches && self.layout.order == Order::Dense {
+            true => Err(Refusal::FirstUse),
             false => Ok(()),
         }
     }
@@ -292,21 +313,20 @@ impl<'a> Grid<'a> {
         }
     }
 
-    /// The first block of a trace that lies beyond its disk under this layout, or, where an engine runs, beyond the
-    /// file that it reads.
+    /// The first block of a trace that lies beyond its disk, or, where an engine runs, beyond the file that
+    /// it reads.
     ///
     /// # Errors
     /// The device cannot be made.
     pub fn beyond(
         &self,
-        layout: Option<Layout>,
         wanted: Option<u16>,
         has_engine: bool,
     ) -> Result<Option<Beyond>, BehindError> {
         let (Some(recorded), false) = (&self.input.recorded, self.disk.is_unit()) else {
             return Ok(None);
         };
-        let placing = Placing::new(recorded, wanted, layout, self.input.block_bytes);
+        let placing = Placing::new(recorded, wanted, self.layout, self.input.block_bytes);
         let capacity = self.disk.build()?.capacity();
         let of_disk = capacity.and_then(|capacity| {
             let (device, number, end) = recorded.beyond(&placing, capacity)?;

@@ -1,12 +1,12 @@
 //! A trace that is run as it is read: references one by one, or reads of one file for the engine.
 //!
 //! The trace's contents were learned before ([`Recorded`]); here it is read once more, and nothing
-//! of it is kept. For the engine all blocks lie in one file, as they lie on the array, and a
-//! request of n blocks is one read of n blocks:
+//! of it is kept. For the engine each device of the trace is a file with a reader of its own, all of
+//! one process, and a request of n blocks is one read of n blocks:
 //!
 //! ```text
-//! Request{first..=last} -> by number: one read            [first .. last]
-//!                       -> by first use: one for each run  [3 4 5] [9] [6 7]
+//! Request{device 2, first..=last} -> by address: one read of file 2    [first .. last]
+//!                                 -> by first use: one for each run    [3 4 5] [9] [6 7]
 //! ```
 //!
 //! A trace that cannot be read to its end, or has changed since, ends the run; the caller asks
@@ -84,19 +84,17 @@ pub struct Streamed<'a> {
     source: &'a Source,
     recorded: &'a Recorded,
     placing: &'a Placing<'a>,
-    file: Bytes,
     failure: RefCell<Option<RequestsError>>,
 }
 
 impl<'a> Streamed<'a> {
-    /// The trace as a workload of one reader.
+    /// The trace as a workload of one process.
     #[must_use]
     pub fn new(source: &'a Source, recorded: &'a Recorded, placing: &'a Placing<'a>) -> Self {
         Self {
             source,
             recorded,
             placing,
-            file: placing.file(),
             failure: RefCell::new(None),
         }
     }
@@ -111,17 +109,20 @@ impl<'a> Streamed<'a> {
         self.failure.replace(Some(error));
     }
 
-    /// The reads of one request.
+    /// The reads of one request, by the reader of its region.
     fn steps_of(&self, request: &Request) -> Vec<Step> {
+        let on = usize::from(request.device);
+        let steps = self.reads_of(request).into_iter();
+        steps
+            .map(|step| if on == 0 { step } else { step.on(on) })
+            .collect()
+    }
+
+    fn reads_of(&self, request: &Request) -> Vec<Step> {
         let bytes = self.source.manner.block_bytes;
-        if let Some(begin) = self.placing.begin(request.device) {
-            let begin = begin.saturating_mul(bytes.into());
+        if self.placing.is_by_address() {
             let (at, bytes) = request.bytes(bytes);
-            return vec![Step::read(
-                at.0.saturating_add(begin),
-                bytes.0,
-                request.compute.0,
-            )];
+            return vec![Step::read(at.0, bytes.0, request.compute.0)];
         }
         let mut steps: Vec<Step> = Vec::new();
         for number in request.blocks() {
@@ -145,16 +146,26 @@ impl<'a> Streamed<'a> {
     }
 }
 
+/// A file and a reader a region; the first one's process makes all steps.
 impl Workload for Streamed<'_> {
     fn files(&self) -> Vec<Bytes> {
-        vec![self.file]
+        self.placing.files()
+    }
+
+    fn readers(&self) -> Vec<usize> {
+        (0..self.placing.files().len()).collect()
+    }
+
+    fn owner(&self, _reader: usize) -> usize {
+        0
     }
 
     fn steps(&self, reader: usize) -> Steps<'_> {
-        let requests = self.source.requests();
-        let requests = match requests {
-            Ok(requests) if reader == 0 => requests,
-            Ok(_) => return Box::new(std::iter::empty()),
+        if reader > 0 {
+            return Box::new(std::iter::empty());
+        }
+        let requests = match self.source.requests() {
+            Ok(requests) => requests,
             Err(error) => {
                 self.fail(error);
                 return Box::new(std::iter::empty());

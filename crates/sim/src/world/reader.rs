@@ -268,6 +268,7 @@ impl<'a> Reader<'a> {
         if let State::Away { since } = self.state {
             let away = now.since(since);
             self.report.compute.0 = self.report.compute.0.saturating_add(away.0);
+            self.report.away.0 = self.report.away.0.saturating_add(away.0);
         }
     }
 

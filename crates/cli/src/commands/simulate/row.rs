@@ -11,6 +11,7 @@ use forerun_core::settings::Notice;
 use forerun_sim::simulate::Outcome;
 use forerun_sim::simulate::bound::Bound;
 use forerun_sim::simulate::grid::{Grid, GridRun};
+use forerun_sim::simulate::placing::{Order, Regions};
 use forerun_sim::simulate::requests::RequestsError;
 use forerun_sim::simulate::run::RunError;
 use serde_json::{Value, json};
@@ -32,8 +33,10 @@ pub(super) struct Row {
     pub(super) compute_from: &'static str,
     /// When free disks are noticed.
     pub(super) notice: Option<Notice>,
-    /// Where blocks lie; none where that means nothing.
-    pub(super) place: Option<&'static str>,
+    /// Order and regions of the blocks; none where they mean nothing.
+    pub(super) place: Option<(Order, Regions)>,
+    /// Devices of the trace.
+    pub(super) regions: u16,
     pub(super) outcome: Outcome,
     pub(super) bound: Bound,
     /// Elapsed time over reverse aggressive's on the same disks with the same cache.
@@ -102,16 +105,26 @@ impl Row {
             block_bytes: grid.input.block_bytes,
             compute_from: grid.input.compute_from,
             notice: (preset.is_told() && !is_unit).then_some(notice),
-            place: recorded.map(
-                |recorded| match grid.placing(run, recorded).begin(0).is_some() {
-                    true => "address",
-                    false => "dense",
-                },
-            ),
+            place: recorded.map(|recorded| {
+                let disks = grid.input.disks(run.wanted);
+                (grid.layout.order, grid.layout.regions_of(recorded, disks))
+            }),
+            regions: recorded.map_or(1, |recorded| recorded.told().devices),
             outcome,
             bound,
             over_reverse: None,
         })
+    }
+
+    /// Where blocks lie, for a table.
+    fn place(&self) -> String {
+        let Some((order, regions)) = self.place else {
+            return "-".to_owned();
+        };
+        match (self.regions, regions) {
+            (1, Regions::Concatenated) => order.name().to_owned(),
+            _ => format!("{} {}", order.name(), regions.name()),
+        }
     }
 
     fn columns(&self) -> Vec<(&'static str, Value)> {
@@ -143,7 +156,11 @@ impl Row {
             ("cache_blocks", json!(self.cache_blocks)),
             ("block_bytes", json!(self.block_bytes)),
             ("compute_from", json!(self.compute_from)),
-            ("place", json!(self.place)),
+            ("place", json!(self.place.map(|(order, _)| order.name()))),
+            (
+                "regions",
+                json!(self.place.map(|(_, regions)| regions.name())),
+            ),
             ("notice", json!(self.notice.map(Notice::name))),
             ("reads", json!(run.reads)),
             ("hits", json!(run.hits)),
@@ -225,7 +242,7 @@ fn table(rows: &[Row]) -> String {
     table
         .load_preset(presets::NOTHING)
         .set_content_arrangement(ContentArrangement::Disabled);
-    let head = "preset,disks,K,reads,hits,late,misses,miss ratio,fetches,unused,elapsed,stall,\
+    let head = "preset,disks,place,K,reads,hits,late,misses,miss ratio,fetches,unused,elapsed,stall,\
                 over bound,bound is";
     table.set_header(head.split(','));
     for row in rows {
@@ -235,9 +252,8 @@ fn table(rows: &[Row]) -> String {
             false => format!("{}.{:03} s", time / 1_000_000_000, time / 1_000_000 % 1000),
         };
         let over = ratio(run.elapsed, row.bound.least);
-        let mut cells = vec![row.preset.clone()];
+        let mut cells = vec![row.preset.clone(), row.disks.to_string(), row.place()];
         let counts = [
-            row.disks.into(),
             row.cache_blocks.into(),
             run.reads,
             run.hits,
@@ -252,7 +268,11 @@ fn table(rows: &[Row]) -> String {
         cells.push(row.bound.kind.to_owned());
         table.add_row(cells);
     }
-    for column in table.column_iter_mut().skip(1).take(12) {
+    let numbers = |at: &usize| *at == 1 || (3..14).contains(at);
+    for (_, column) in (0..)
+        .zip(table.column_iter_mut())
+        .filter(|(at, _)| numbers(at))
+    {
         column.set_cell_alignment(CellAlignment::Right);
     }
     let lines = table.lines();
