@@ -13,6 +13,7 @@ use forerun_sim::simulate::Outcome;
 use forerun_sim::simulate::disk::Disk;
 use forerun_sim::simulate::grid::{Grid, GridRun};
 use forerun_sim::simulate::input::{BLOCK_BYTES, Input, suggest};
+use forerun_sim::simulate::pacing::{Loop, Pacing, Readers, Speed};
 use forerun_sim::simulate::placing::{Layout, Order, Regions};
 use forerun_sim::simulate::recorded::Room;
 use forerun_sim::simulate::requests::{Manner, Records, RequestsError, Source};
@@ -42,10 +43,11 @@ const TRACE_BYTES_MAX: u64 = 4 << 30;
 /// A dictionary for each preset and cache size, which `pandas.DataFrame` takes; each is one or a
 /// sequence of them. If not given, presets are demand-lru and forestall, with 1280 cache blocks, as large as
 /// most requests of the trace, else of 8192 bytes, on one disk, or on as many as the trace has. Defaults,
-/// `place` and `regions` are those of `forerun simulate`. Times are in nanoseconds.
+/// `place`, `regions`, `readers_by`, `loop` and `arrivals` are those of `forerun simulate`. Times are in nanoseconds.
 #[pyfunction]
 #[pyo3(signature = (*, workload=None, trace=None, presets=None, device="hdd",
-    cache_blocks=None, block_bytes=None, disks=None, place="address", regions=None))]
+    cache_blocks=None, block_bytes=None, disks=None, place="address", regions=None,
+    readers_by="one", r#loop=None, arrivals=None))]
 #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
 pub(crate) fn simulate<'py>(
     py: Python<'py>,
@@ -58,6 +60,9 @@ pub(crate) fn simulate<'py>(
     disks: Option<&Bound<'py, PyAny>>,
     place: &str,
     regions: Option<&str>,
+    readers_by: &str,
+    r#loop: Option<&str>,
+    arrivals: Option<&str>,
 ) -> PyResult<Vec<Bound<'py, PyDict>>> {
     let presets = match presets {
         None => PRESETS.map(str::to_owned).into(),
@@ -84,6 +89,7 @@ pub(crate) fn simulate<'py>(
         return Err(value(format!("block_bytes of {odd}: {range}")));
     }
     let layout = layout(place, regions)?;
+    let pacing = pacing(readers_by, r#loop, arrivals)?;
     let disks = disks.map(|given| within("disks", given, 1..=1024));
     let disks = disks.transpose()?;
     let wanted = disks.and_then(|disks| u16::try_from(disks).ok());
@@ -95,6 +101,7 @@ pub(crate) fn simulate<'py>(
     };
     let grid = Grid {
         layout,
+        pacing,
         ..Grid::new(&input, &disk, DRIVER)
     };
     let mut runs = Vec::new();
@@ -147,6 +154,40 @@ fn layout(place: &str, regions: Option<&str>) -> PyResult<Layout> {
     Ok(Layout {
         order,
         regions: regions.transpose()?,
+    })
+}
+
+/// Readers and when requests begin, by the names of the command line.
+fn pacing(readers: &str, when: Option<&str>, arrivals: Option<&str>) -> PyResult<Pacing> {
+    let readers = match readers {
+        "one" => Readers::One,
+        "device" | "file" | "lun" => Readers::Device,
+        _ => {
+            return Err(value(format!(
+                "readers_by of {readers:?}: must be one or device"
+            )));
+        }
+    };
+    let speed = arrivals.map(|text| {
+        let speed = text.parse::<Speed>();
+        speed.map_err(|e| value(format!("arrivals of {text:?}: {e}")))
+    });
+    let speed = speed.transpose()?;
+    let when = match (when, speed) {
+        (Some("closed"), Some(_)) => return Err(value("arrivals: a closed loop has none")),
+        (Some("closed"), None) | (None, None) => Loop::Closed,
+        (Some("open"), _) | (None, Some(_)) => Loop::Open,
+        (Some("paced"), _) => Loop::Paced,
+        (Some(other), _) => {
+            return Err(value(format!(
+                "loop of {other:?}: must be closed, open or paced"
+            )));
+        }
+    };
+    Ok(Pacing {
+        readers,
+        when,
+        speed: speed.unwrap_or_default(),
     })
 }
 
@@ -252,7 +293,14 @@ fn row<'py>(
     for (name, count) in counts {
         dict.set_item(name, count)?;
     }
-    dict.set_item("response_mean_ns", outcome.response_mean)?;
+    dict.set_item("device_response_mean_ns", outcome.response_mean)?;
+    let pacing = grid.input.source.as_ref().map(|_| grid.pacing);
+    dict.set_item("readers_by", pacing.map(|pacing| pacing.readers.name()))?;
+    dict.set_item("loop", pacing.map(|pacing| pacing.when.name()))?;
+    dict.set_item("saturated", outcome.is_saturated)?;
+    for (name, time) in outcome.tails() {
+        dict.set_item(name, time)?;
+    }
     let share = |busy: &u64| (*busy as f64 / outcome.elapsed.max(1) as f64).min(1.0);
     let busy: Vec<f64> = outcome.busy.iter().map(share).collect();
     dict.set_item("device_utilisation", busy)?;

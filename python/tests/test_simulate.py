@@ -69,6 +69,18 @@ def test_the_order_of_first_use_is_refused_for_presets_that_prefetch(tmp_path):
         forerun.simulate(trace=trace, presets=["forerun"], place="dense")
 
 
+def test_responses_of_an_open_loop(tmp_path):
+    trace = tmp_path / "log"
+    lines = [f"{at * 20_000} f{at % 2} read {at * 7919 % 500 * 81920} 8192" for at in range(500)]
+    trace.write_text("\n".join(["fio version 3 iolog", *lines]) + "\n")
+    call = {"trace": trace, "presets": "none", "disks": 1, "cache_blocks": 1280}
+    row = forerun.simulate(**call, loop="open", readers_by="file")[0]
+    assert (row["loop"], row["readers_by"], row["saturated"]) == ("open", "device", False)
+    assert 0 < row["response_p50_ns"] <= row["response_p99_ns"] <= row["response_max_ns"]
+    row = forerun.simulate(**call, arrivals="10x")[0]
+    assert row["saturated"] and row["response_p99_ns"] is None
+
+
 def test_pandas_takes_the_rows():
     pandas = pytest.importorskip("pandas")
     rows = forerun.simulate(workload="sequential(file_bytes=1048576)", cache_blocks=[64, 128])
@@ -91,6 +103,9 @@ def test_pandas_takes_the_rows():
         ({"workload": "many-readers", "presets": ["forestall"]}, "plans for one reader"),
         ({"workload": "sequential", "place": "dence"}, "must be address, packed or dense"),
         ({"workload": "sequential", "regions": "x"}, "must be concatenated or striped"),
+        ({"workload": "sequential", "loop": "x"}, "must be closed, open or paced"),
+        ({"workload": "sequential", "readers_by": "x"}, "must be one or device"),
+        ({"workload": "sequential", "arrivals": "0x"}, "from 0.001x to 1000x"),
     ],
 )
 def test_values_that_cannot_be_used_are_named(arguments, message):

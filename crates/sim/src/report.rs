@@ -10,6 +10,7 @@ use forerun_core::measure::Confidence;
 use forerun_core::{Bytes, Ledger, Nanos, Profile};
 
 use crate::device::Usage;
+use crate::times::Times;
 
 /// The results of a run.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -28,6 +29,12 @@ pub struct Report {
     pub readers: Vec<ReaderReport>,
     /// Counters of each device.
     pub devices: Vec<DeviceReport>,
+    /// Responses of reads, hits included: from the time at which a read was due, else from its begin.
+    pub responses: Times,
+    /// Stall of the reads that waited.
+    pub waits: Times,
+    /// Whether reads arrived in an open loop faster than they ended, so that responses grew to the end.
+    pub is_growing: bool,
     /// Stands for all decisions and their times: equal runs have equal digests.
     pub digest: u64,
     /// Events the world went through: inputs, outputs, completions and wakings.
@@ -236,6 +243,9 @@ mod tests {
             bytes: Bytes(7),
             readers: vec![],
             devices: vec![],
+            responses: Times::default(),
+            waits: Times::default(),
+            is_growing: false,
             digest: 0,
             events: 0,
             block_bytes: 4096,

@@ -8,6 +8,7 @@ use std::str::FromStr;
 use clap::{ArgGroup, Args as Group, ValueEnum};
 use forerun_core::{Bytes, Nanos};
 use forerun_sim::device::scheduler;
+use forerun_sim::simulate::pacing::{self, Loop, Pacing, Speed};
 use forerun_sim::simulate::placing::{self, Layout, Order};
 pub use forerun_sim::simulate::simulated::Simulated;
 use forerun_sim::simulate::simulated::SimulatedError;
@@ -17,7 +18,7 @@ use super::{Format, Methods, Noticing, Reading, parse_count};
 use crate::quantity::{parse_duration, parse_size};
 
 /// Flags without a meaning for a drive that is alone with its requests.
-const ALONE: [&str; 12] = [
+const ALONE: [&str; 15] = [
     "preset",
     "scheduler",
     "disks",
@@ -27,6 +28,9 @@ const ALONE: [&str; 12] = [
     "think",
     "place",
     "regions",
+    "readers_by",
+    "when",
+    "arrivals",
     "writes",
     "fetch_units",
     "warm",
@@ -108,6 +112,18 @@ pub struct Simulate {
     #[arg(long, value_enum, value_name = "HOW")]
     pub regions: Option<Regions>,
 
+    /// Readers of a trace: one process that makes all requests, or one for each device, file or LUN
+    #[arg(long, value_enum, value_name = "WHAT", default_value = "one")]
+    pub readers_by: Readers,
+
+    /// When a request of a trace begins, for the engine's presets [default: closed]
+    #[arg(long = "loop", value_enum, value_name = "HOW")]
+    pub when: Option<When>,
+
+    /// Speed of arrivals, `recorded` or as 2x; means --loop open unless that is given
+    #[arg(long, value_name = "SPEED")]
+    pub arrivals: Option<Speed>,
+
     /// Count writes as reads instead of leaving them out
     #[arg(long)]
     pub writes: bool,
@@ -169,7 +185,46 @@ pub enum Regions {
     Striped,
 }
 
+/// Readers of a trace.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum Readers {
+    /// One process
+    One,
+    /// One for each device, file or LUN
+    #[value(alias = "file", alias = "lun")]
+    Device,
+}
+
+/// When a request begins.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum When {
+    /// After the one before of its reader, and the computing between
+    Closed,
+    /// When it arrived, whether those before have ended or not
+    Open,
+    /// When it arrived, but after the one before of its reader
+    Paced,
+}
+
 impl Simulate {
+    /// Readers of a trace, and when its requests begin.
+    #[must_use]
+    pub fn pacing(&self) -> Pacing {
+        let when = match (self.when, self.arrivals) {
+            (Some(When::Closed), _) | (None, None) => Loop::Closed,
+            (Some(When::Open), _) | (None, Some(_)) => Loop::Open,
+            (Some(When::Paced), _) => Loop::Paced,
+        };
+        Pacing {
+            readers: match self.readers_by {
+                Readers::One => pacing::Readers::One,
+                Readers::Device => pacing::Readers::Device,
+            },
+            when,
+            speed: self.arrivals.unwrap_or_default(),
+        }
+    }
+
     /// Where blocks of a trace lie.
     #[must_use]
     pub fn layout(&self) -> Layout {

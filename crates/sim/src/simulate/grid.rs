@@ -16,7 +16,9 @@ use forerun_core::{Bytes, Nanos, Settings};
 
 use super::disk::Disk;
 use super::input::Input;
+use super::pacing::{Loop, Pacing};
 use super::placing::{Layout, Order, Placing, Regions};
+use super::recorded::Recorded;
 use super::simulated::Simulated;
 use crate::hinted::host::{self, Host};
 use crate::scheduled::BehindError;
@@ -58,6 +60,8 @@ pub struct Grid<'a> {
     pub notice: Notice,
     /// Where blocks of a trace lie.
     pub layout: Layout,
+    /// Readers of a trace, and when its requests begin.
+    pub pacing: Pacing,
     /// In the theory: the time of a fetch, in units.
     pub fetch_units: u64,
     /// In the theory: numbers of the blocks in the cache at the beginning.
@@ -82,6 +86,12 @@ pub struct GridRun {
 pub enum Refusal {
     /// A hinted method plans for one reader, and this workload has more.
     Readers,
+    /// A hinted method follows one reader in a closed loop.
+    Pacing,
+    /// The trace has no times of arrival.
+    Untimed,
+    /// A workload has readers and times of its own.
+    Made,
     /// The theory has no engine.
     Unit,
     /// The preset prefetches by place, and blocks lie in the order of first use.
@@ -126,6 +136,11 @@ impl fmt::Display for Refusal {
                 "a hinted method plans for one reader, and this workload has more, whose order depends on the run: \
                  take presets of the engine",
             ),
+            Self::Pacing => f.write_str(
+                "demand-lru and hinted methods follow one reader in a closed loop: take presets of the engine",
+            ),
+            Self::Untimed => f.write_str("the trace has no times of arrival"),
+            Self::Made => f.write_str("a workload has readers and times of its own"),
             Self::Unit => f.write_str("device unit is for hinted methods"),
             Self::FirstUse => f.write_str(
                 "blocks lie in the order of first use, which a preset that prefetches would foresee",
@@ -196,6 +211,7 @@ impl<'a> Grid<'a> {
             driver,
             notice: Notice::default(),
             layout: Layout::default(),
+            pacing: Pacing::default(),
             fetch_units: 4,
             warm: Vec::new(),
         }
@@ -214,6 +230,7 @@ impl<'a> Grid<'a> {
     ) -> Result<GridRun, Refusal> {
         let mut settings = None;
         self.check_layout(wanted)?;
+        self.check_pacing(preset)?;
         match preset {
             Simulated::Engine(_) if self.disk.is_unit() => return Err(Refusal::Unit),
             Simulated::Engine(engine) => {
@@ -276,6 +293,18 @@ impl<'a> Grid<'a> {
         match self.layout.regions {
             Some(Regions::Concatenated) if disks > regions => Err(Refusal::Idle { disks, regions }),
             _ => Ok(()),
+        }
+    }
+
+    /// Readers and times as told are there for this preset.
+    fn check_pacing(&self, preset: &Simulated) -> Result<(), Refusal> {
+        let told = self.input.recorded.as_ref().map(Recorded::told);
+        match (self.pacing.is_usual(), told) {
+            (true, _) => Ok(()),
+            _ if self.input.workload.is_some() => Err(Refusal::Made),
+            _ if preset.is_hinted() => Err(Refusal::Pacing),
+            (_, Some(told)) if told.says_arrival || self.pacing.when == Loop::Closed => Ok(()),
+            _ => Err(Refusal::Untimed),
         }
     }
 

@@ -19,6 +19,7 @@ use forerun_core::{Bytes, DeviceId, Settings};
 
 use super::bound::{self, Bound};
 use super::grid::{Grid, GridRun};
+use super::pacing::{Loop, Readers};
 use super::placing::{Placing, Regions};
 use super::recorded::Recorded;
 use super::requests::{RequestsError, Source};
@@ -191,7 +192,7 @@ impl Grid<'_> {
     /// The engine over the regions of a trace.
     fn streamed(&self, run: &GridRun, settings: &Settings, recorded: &Recorded) -> Done {
         let placing = self.placing(run, recorded);
-        let streamed = Streamed::new(self.source()?, recorded, &placing);
+        let streamed = Streamed::new(self.source()?, recorded, &placing).paced(self.pacing);
         let done = self.engine_over(run, settings, &streamed, placing.regions());
         if let Some(error) = streamed.failure() {
             return Err(RunError::Requests(error));
@@ -199,7 +200,19 @@ impl Grid<'_> {
         let (outcome, devices) = (done?, self.devices(run)?);
         let needs = placing.needs(false);
         let least = bound::least_of(&devices, &needs);
-        let bound = bound::by_extent(outcome.compute, least, 1);
+        let bound = match self.pacing.when {
+            Loop::Closed => match self.pacing.readers {
+                Readers::One => bound::by_extent(outcome.compute, least, 1),
+                Readers::Device => {
+                    let readers = placing.files().len();
+                    bound::by_extent(outcome.compute_longest, least, readers)
+                }
+            },
+            Loop::Open | Loop::Paced => {
+                let last = self.pacing.speed.of(recorded.told().until);
+                Bound::of(last.0, "arrivals", least)
+            }
+        };
         Ok((outcome, bound))
     }
 

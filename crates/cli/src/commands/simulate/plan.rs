@@ -7,6 +7,7 @@ use forerun_core::settings::SettingsError;
 use forerun_core::spec::Choice;
 use forerun_sim::simulate::disk::Disk;
 use forerun_sim::simulate::grid::{Grid, GridRun, Refusal};
+use forerun_sim::simulate::pacing::Loop;
 use forerun_sim::simulate::placing::Order;
 
 use super::input::NamedInput;
@@ -28,6 +29,7 @@ pub(super) fn grid<'a>(
         fetch_units: args.fetch_units(),
         warm: args.warm.clone(),
         layout: args.layout(),
+        pacing: args.pacing(),
         ..Grid::new(&input.input, disk, args.driver)
     };
     check_ends(args, input, &grid)?;
@@ -77,6 +79,10 @@ fn refused(input: &str, preset: &str, cache_blocks: u32, refusal: Refusal) -> Fa
     let of_preset = |why: &str| format!("--preset {preset}: {why}");
     Failure::Usage(match refusal {
         Refusal::Readers => format!("--preset {preset}: {refusal} (see `forerun list presets`)"),
+        Refusal::Pacing | Refusal::Made => {
+            of_preset(&format!("--readers-by, --loop and --arrivals: {refusal}"))
+        }
+        Refusal::Untimed => format!("{input}: --loop: {refusal}"),
         Refusal::Unit => of_preset("--device unit is for hinted methods"),
         Refusal::FirstUse => format!(
             "--place dense with --preset {preset}: {refusal}; without --place blocks lie at their number"
@@ -98,6 +104,11 @@ fn refused(input: &str, preset: &str, cache_blocks: u32, refusal: Refusal) -> Fa
 
 /// Flags that none of the presets takes would be ignored without a word.
 fn check_flags(args: &Simulate) -> Result<(), Failure> {
+    if args.arrivals.is_some() && args.pacing().when == Loop::Closed {
+        return Err(Failure::Usage(
+            "--arrivals: a closed loop has none".to_owned(),
+        ));
+    }
     for (param, flag, value) in [
         ("batch_blocks", "--batch", args.batch),
         ("horizon_refs", "--horizon", args.horizon),

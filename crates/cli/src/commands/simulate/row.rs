@@ -11,6 +11,7 @@ use forerun_core::settings::Notice;
 use forerun_sim::simulate::Outcome;
 use forerun_sim::simulate::bound::Bound;
 use forerun_sim::simulate::grid::{Grid, GridRun};
+use forerun_sim::simulate::pacing::{Loop, Pacing};
 use forerun_sim::simulate::placing::{Order, Regions};
 use forerun_sim::simulate::requests::RequestsError;
 use forerun_sim::simulate::run::RunError;
@@ -37,6 +38,8 @@ pub(super) struct Row {
     pub(super) place: Option<(Order, Regions)>,
     /// Devices of the trace.
     pub(super) regions: u16,
+    /// Readers of the trace, and when its requests begin; none of a workload, which has its own.
+    pub(super) pacing: Option<Pacing>,
     pub(super) outcome: Outcome,
     pub(super) bound: Bound,
     /// Elapsed time over reverse aggressive's on the same disks with the same cache.
@@ -109,6 +112,7 @@ impl Row {
                 let disks = grid.input.disks(run.wanted);
                 (grid.layout.order, grid.layout.regions_of(recorded, disks))
             }),
+            pacing: grid.input.source.as_ref().map(|_| grid.pacing),
             regions: recorded.map_or(1, |recorded| recorded.told().devices),
             outcome,
             bound,
@@ -148,7 +152,7 @@ impl Row {
                 "bound_ns",
             ]
         };
-        vec![
+        let mut columns = vec![
             ("preset", json!(self.preset)),
             ("device", json!(self.device)),
             ("scheduler", json!(self.scheduler)),
@@ -175,13 +179,41 @@ impl Row {
             (compute, json!(run.compute)),
             (driver, json!(run.driver)),
             (stall, json!(run.stall)),
-            ("response_mean_ns", json!(run.response_mean)),
+            ("device_response_mean_ns", json!(run.response_mean)),
             ("device_utilisation", json!(busy)),
             (least, json!(self.bound.least)),
             ("bound_kind", json!(self.bound.kind)),
             ("over_bound", json!(ratio(run.elapsed, self.bound.least))),
             ("over_reverse_aggressive", json!(self.over_reverse)),
-        ]
+            (
+                "readers_by",
+                json!(self.pacing.map(|pacing| pacing.readers.name())),
+            ),
+            ("loop", json!(self.pacing.map(|pacing| pacing.when.name()))),
+            ("arrivals", json!(self.speed())),
+            ("saturated", json!(run.is_saturated)),
+        ];
+        columns.extend(run.tails().map(|(name, time)| (name, json!(time))));
+        columns
+    }
+
+    /// How fast requests arrived, where that counts.
+    fn speed(&self) -> Option<String> {
+        let pacing = self.pacing.filter(|pacing| pacing.when != Loop::Closed)?;
+        Some(pacing.speed.to_string())
+    }
+
+    /// The 99th percentile of the responses, for a table.
+    fn p99(&self) -> String {
+        let responses = &self.outcome.responses;
+        match (self.outcome.is_saturated, responses.count()) {
+            (true, _) => "saturated".to_owned(),
+            (false, 0) => "-".to_owned(),
+            (false, _) => {
+                let micros = responses.at(990).0 / 1000;
+                format!("{}.{:03} ms", micros / 1000, micros % 1000)
+            }
+        }
     }
 }
 
@@ -243,7 +275,7 @@ fn table(rows: &[Row]) -> String {
         .load_preset(presets::NOTHING)
         .set_content_arrangement(ContentArrangement::Disabled);
     let head = "preset,disks,place,K,reads,hits,late,misses,miss ratio,fetches,unused,elapsed,stall,\
-                over bound,bound is";
+                p99,over bound,bound is";
     table.set_header(head.split(','));
     for row in rows {
         let run = &row.outcome;
@@ -263,12 +295,12 @@ fn table(rows: &[Row]) -> String {
         cells.extend(counts.map(|count| count.to_string()));
         cells.push(format!("{:.4}", miss_ratio(run)));
         cells.extend([run.fetches, run.evicted_unused].map(|count| count.to_string()));
-        cells.extend([time(run.elapsed), time(run.stall)]);
+        cells.extend([time(run.elapsed), time(run.stall), row.p99()]);
         cells.push(over.map_or("-".to_owned(), |over| format!("{over:.3}")));
         cells.push(row.bound.kind.to_owned());
         table.add_row(cells);
     }
-    let numbers = |at: &usize| *at == 1 || (3..14).contains(at);
+    let numbers = |at: &usize| *at == 1 || (3..15).contains(at);
     for (_, column) in (0..)
         .zip(table.column_iter_mut())
         .filter(|(at, _)| numbers(at))
