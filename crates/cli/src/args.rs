@@ -20,6 +20,7 @@ mod reproduce;
 #[cfg(feature = "install")]
 mod setup;
 mod simulate;
+mod sweep;
 mod trace;
 #[cfg(feature = "mount")]
 mod trial;
@@ -51,6 +52,7 @@ pub use self::reproduce::Reproduce;
 #[cfg(feature = "install")]
 pub use self::setup::{Completions, Man};
 pub use self::simulate::{Presets, Simulate, Simulated};
+pub use self::sweep::{Diff, Merge, Rerun, Shard, Sweep, SweepCommand};
 pub use self::trace::{Reading, Trace, TraceCommand, TraceConvert, TraceInfo};
 #[cfg(feature = "mount")]
 pub use self::trial::Try;

@@ -25,6 +25,7 @@ mod server;
 mod simulate;
 #[path = "../../../skipped.rs"]
 mod skipped;
+mod sweep;
 mod trace;
 mod tune;
 mod validate;

@@ -15,7 +15,7 @@ use forerun_sim::simulate::pacing::{Loop, Pacing};
 use forerun_sim::simulate::placing::{Order, Regions};
 use forerun_sim::simulate::requests::RequestsError;
 use forerun_sim::simulate::run::RunError;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::args::{Format, Simulate};
 use crate::commands::trace::unreadable;
@@ -197,6 +197,14 @@ impl Row {
         columns
     }
 
+    /// All columns.
+    pub(super) fn object(&self) -> Map<String, Value> {
+        let columns = self.columns().into_iter();
+        columns
+            .map(|(key, value)| (key.to_owned(), value))
+            .collect()
+    }
+
     /// How fast requests arrived, where that counts.
     fn speed(&self) -> Option<String> {
         let pacing = self.pacing.filter(|pacing| pacing.when != Loop::Closed)?;
@@ -225,19 +233,10 @@ pub(super) fn print(rows: &[Row], format: Format, out: &mut dyn Write) -> Result
     let text = match format {
         Format::Table => table(rows),
         Format::Csv => csv(rows)?,
-        Format::Json => {
-            let object = |row: &Row| {
-                let columns = row.columns().into_iter();
-                Value::Object(
-                    columns
-                        .map(|(key, value)| (key.to_owned(), value))
-                        .collect(),
-                )
-            };
-            rows.iter()
-                .map(|row| format!("{}\n", object(row)))
-                .collect()
-        }
+        Format::Json => rows
+            .iter()
+            .map(|row| format!("{}\n", Value::Object(row.object())))
+            .collect(),
     };
     out.write_all(text.as_bytes())
         .map_err(|e| Failure::output(&e))
