@@ -268,7 +268,9 @@ fn row<'py>(
     dict.set_item("device", grid.disk.name())?;
     dict.set_item("disks", grid.input.disks(run.wanted))?;
     dict.set_item("cache_blocks", run.cache_blocks)?;
-    dict.set_item("block_bytes", grid.input.block_bytes)?;
+    let memory = u64::from(run.cache_blocks) * u64::from(grid.input.block_bytes);
+    dict.set_item("cache_bytes", memory)?;
+    dict.set_item("block_bytes", grid.unit(&run.preset))?;
     let is_files = grid.input.workload.is_some() && !run.preset.is_hinted();
     let recorded = grid.input.recorded.as_ref();
     let recorded = recorded.filter(|_| !is_files && !grid.disk.is_unit());

@@ -22,7 +22,7 @@ def test_hinted_methods_and_the_engine_run_the_same_trace(tmp_path):
     lines = [f"{(i * 7919) % 200 * 8192},8192" for i in range(500)]
     trace.write_text("offset,bytes\n" + "\n".join(lines) + "\n")
     presets = ["demand-lru", "forestall", "none"]
-    rows = forerun.simulate(trace=trace, presets=presets, cache_blocks=[100])
+    rows = forerun.simulate(trace=trace, presets=presets, cache_blocks=[200], block_bytes=4096)
     assert len({row["reads"] for row in rows}) == 1
     assert rows[1]["elapsed_ns"] <= rows[0]["elapsed_ns"]
 

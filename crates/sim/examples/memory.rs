@@ -20,11 +20,11 @@ use forerun_core::{Bytes, Nanos};
 use forerun_sim::device::Device;
 use forerun_sim::device::instant::Instant;
 use forerun_sim::hinted::host::Host;
-use forerun_sim::simulate::placing::{Layout, Placing, Regions};
+use forerun_sim::simulate::placing::{Layout, Placing};
 use forerun_sim::simulate::recorded::{Recorded, Room};
 use forerun_sim::simulate::requests::{Manner, Records, Source};
 use forerun_sim::simulate::streamed::{References, Streamed};
-use forerun_sim::simulate::{bound, engine, hinted, lru};
+use forerun_sim::simulate::{PAGE_BYTES, bound, engine, hinted, lru};
 use forerun_sim::trace::{Record, TraceError};
 
 /// Memory of a distinct block beyond the trace, at most.
@@ -145,17 +145,10 @@ fn simulate(preset: &str, references: u64, blocks: u64) -> Option<()> {
     if let Some(preset) = engine_preset {
         let memory = Bytes(u64::from(CACHE) * u64::from(BLOCK));
         let mut settings = preset.settings(memory).ok()?;
-        settings.block_bytes = BLOCK;
+        settings.block_bytes = PAGE_BYTES;
         let streamed = Streamed::new(&source, &recorded, &placing);
-        let outcome = engine(
-            settings,
-            host.driver,
-            &streamed,
-            Regions::Concatenated,
-            devices(),
-        )
-        .ok()?;
-        let least = bound::least_of(&devices(), &placing.needs(false));
+        let outcome = engine(settings, host.driver, &streamed, None, devices()).ok()?;
+        let least = bound::least_of(&devices(), &streamed.needs());
         let bound = bound::by_extent(outcome.compute_longest, least, 1);
         return (bound.least > 0).then_some(());
     }

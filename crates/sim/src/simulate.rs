@@ -34,9 +34,8 @@ pub mod simulated;
 pub mod streamed;
 
 use forerun_core::hinted::Setup;
-use forerun_core::{Bytes, Nanos, Settings};
+use forerun_core::{Nanos, Settings};
 
-use self::placing::Regions;
 use crate::device::Device;
 use crate::hinted::host::{self, Host};
 use crate::hinted::unit::{self, Instance};
@@ -46,6 +45,9 @@ use crate::workload::Workload;
 use crate::world::Striping;
 use crate::wrap::Meter;
 use crate::{Scene, WorldError};
+
+/// The unit of presets of the engine, whatever the block that is counted: the page of the kernel and of a mount.
+pub const PAGE_BYTES: u32 = 4096;
 
 /// The result of a run. Times are in nanoseconds, or in units for a run in units.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -199,7 +201,7 @@ pub fn in_units(setup: &Setup, instance: &Instance) -> Result<Outcome, HostError
     })
 }
 
-/// Runs the engine over devices. Files lie on one each, by turns, or are striped over all by one block.
+/// Runs the engine over devices, on one of which each file lies, or all on an array.
 ///
 /// # Errors
 /// See [`Scene::run`].
@@ -207,14 +209,13 @@ pub fn engine(
     settings: Settings,
     driver_per_fetch: Nanos,
     workload: &dyn Workload,
-    regions: Regions,
+    striping: Option<Striping>,
     devices: Vec<Box<dyn Device>>,
 ) -> Result<Outcome, WorldError> {
     let servers: Vec<u64> = devices.iter().map(|d| d.servers().max(1).into()).collect();
-    let strip = Striping::raid0(Bytes(settings.block_bytes.into())).ok();
     let meters: Vec<Meter> = devices.iter().map(|_| Meter::default()).collect();
     let metered = devices.into_iter().zip(&meters).map(|(d, m)| m.over(d));
-    let striping = strip.filter(|_| meters.len() > 1 && regions == Regions::Striped);
+    let striping = striping.filter(|_| meters.len() > 1);
     let scene = Scene {
         settings,
         devices: metered.collect(),

@@ -110,8 +110,11 @@ fn no_preset_foresees_a_random_permutation() {
         for preset in lru.chain(PRESETS.iter().map(|preset| preset.name)) {
             let found = outcome(&grid, preset, disks, FRAMES);
             let name = format!("{preset}, {what}");
-            assert_eq!(found.reads, BLOCKS, "{name}");
+            // Presets of the engine count pages of 4 KiB.
+            let unit = if preset == "demand-lru" { 1 } else { 2 };
+            assert_eq!(found.reads, unit * BLOCKS, "{name}");
             let hits = (found.hits + found.late_hits) as f64;
+            let most = most * unit as f64;
             assert!(hits <= most, "{name}: {hits} hits, {most} at most");
             let elapsed = found.elapsed as f64;
             assert!(elapsed >= 0.9 * none, "{name}: {elapsed}, none {none}");
@@ -167,7 +170,7 @@ fn files_of_the_engine_lie_where_the_blocks_of_the_planner_do() {
                 let [lru, none] =
                     ["demand-lru", "none"].map(|name| outcome(&grid, name, disks, 60_000));
                 let name = format!("{order:?} {regions:?} {disks:?}");
-                assert_eq!(none.misses, BLOCKS, "{name}");
+                assert_eq!((none.misses, lru.misses), (2 * BLOCKS, BLOCKS), "{name}");
                 assert_eq!(none.elapsed, lru.elapsed, "{name}");
                 assert_eq!(none.busy, lru.busy, "{name}");
                 let parts = none.compute + none.driver + none.stall;

@@ -8,7 +8,7 @@ use forerun_core::hinted::Setup;
 use forerun_core::settings::Notice;
 use forerun_core::{Bytes, Nanos};
 use forerun_sim::device::needs::{Needs, Run};
-use forerun_sim::device::{Device, Request};
+use forerun_sim::device::{Device, Request, array::Array};
 use forerun_sim::hinted::host::Host;
 use forerun_sim::random::Random;
 use forerun_sim::scheduled::{NONE, behind};
@@ -16,9 +16,10 @@ use forerun_sim::simulate::placing::{Layout, Order, Placing, Regions};
 use forerun_sim::simulate::recorded::{Recorded, Room};
 use forerun_sim::simulate::requests::{Manner, Records, Source};
 use forerun_sim::simulate::streamed::{self, References, Streamed};
-use forerun_sim::simulate::{bound, engine, hinted, lru};
+use forerun_sim::simulate::{PAGE_BYTES, bound, engine, hinted, lru};
 use forerun_sim::trace::{Record, TraceError};
 use forerun_sim::workload::Workload;
+use forerun_sim::world::Striping;
 use proptest::prelude::*;
 
 /// A trace of one to three devices: runs, loops, strides and jumps, some requests longer than a
@@ -267,18 +268,22 @@ proptest! {
         let case = Case::new(seed);
         let bytes = case.source.manner.block_bytes;
         let placing = case.placing();
-        let streamed = Streamed::new(&case.source, &case.recorded, &placing);
-        let needs = placing.needs(false);
-        if let [one] = &needs[..] {
-            prop_assert_eq!(&bound::needs_of(&streamed, bytes), one);
-        }
-        let least = bound::least_of(&case.devices(), &needs);
+        let strip = Bytes(bytes.max(PAGE_BYTES).into());
+        let is_striped = placing.regions() == Regions::Striped;
+        let raid0 = Striping::raid0(strip).ok().filter(|_| is_striped);
         for preset in PRESETS {
             let mut settings = preset.settings(Bytes(64 << 20)).unwrap();
-            settings.block_bytes = bytes;
-            let regions = placing.regions();
-            let run = engine(settings, case.host.driver, &streamed, regions, case.devices());
-            let outcome = run.unwrap();
+            settings.block_bytes = PAGE_BYTES;
+            let streamed = Streamed::new(&case.source, &case.recorded, &placing);
+            let driver = case.host.driver;
+            let outcome = engine(settings, driver, &streamed, raid0.clone(), case.devices());
+            let outcome = outcome.unwrap();
+            prop_assert_eq!(streamed.failure(), None);
+            let devices: Vec<Box<dyn Device>> = match is_striped {
+                true => vec![Box::new(Array::new(case.devices(), strip))],
+                false => case.devices(),
+            };
+            let least = bound::least_of(&devices, &streamed.needs());
             let bound = bound::by_extent(outcome.compute, least, 1);
             prop_assert!(
                 outcome.elapsed >= bound.least,
@@ -286,7 +291,6 @@ proptest! {
                 preset.name, case.device, case.order, outcome.elapsed
             );
         }
-        prop_assert_eq!(streamed.failure(), None);
     }
 }
 

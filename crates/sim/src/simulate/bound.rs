@@ -59,7 +59,7 @@ pub fn by_block(
 ) -> Bound {
     let (fewest, kind) = fewest_fetches(recorded, cache_blocks);
     let processor = compute.saturating_add(host.driver.0.saturating_mul(fewest));
-    Bound::of(processor, kind, least_of(devices, &placing.needs(true)))
+    Bound::of(processor, kind, least_of(devices, &placing.needs()))
 }
 
 /// The least the fullest of these devices takes for its needs.

@@ -14,6 +14,7 @@ use forerun_core::settings::{Notice, SettingsError};
 use forerun_core::spec::{Choice, ChoiceError};
 use forerun_core::{Bytes, Nanos, Settings};
 
+use super::PAGE_BYTES;
 use super::disk::Disk;
 use super::input::Input;
 use super::pacing::{Loop, Pacing};
@@ -105,8 +106,6 @@ pub enum Refusal {
         /// Regions.
         regions: u16,
     },
-    /// A file of so many blocks, more than an engine numbers.
-    FileBlocks(u64),
     /// The files take so many bytes, and the disks have fewer.
     Files {
         /// Needed.
@@ -153,9 +152,6 @@ impl fmt::Display for Refusal {
                 f,
                 "{regions} regions, concatenated, leave some of {disks} disks empty: take striped, or fewer disks"
             ),
-            Self::FileBlocks(most) => {
-                write!(f, "a file of {most} blocks: must be at most {}", u32::MAX)
-            }
             Self::Files { needed, there } => {
                 write!(f, "its files take {needed} bytes, the disks have {there}")
             }
@@ -193,7 +189,7 @@ impl fmt::Display for Beyond {
             None => {
                 write!(
                     f,
-                    "block {number} is beyond the 2^32 - 1 blocks of a file that an engine has"
+                    "block {number} is beyond the 2^32 - 1 blocks, or pages of 4 KiB, of a file that an engine has"
                 )
             }
         }
@@ -214,6 +210,15 @@ impl<'a> Grid<'a> {
             pacing: Pacing::default(),
             fetch_units: 4,
             warm: Vec::new(),
+        }
+    }
+
+    /// The unit of a preset's counts: a page, or the block of a hinted method.
+    #[must_use]
+    pub fn unit(&self, preset: &Simulated) -> u32 {
+        match preset.is_hinted() {
+            true => self.input.block_bytes,
+            false => PAGE_BYTES,
         }
     }
 
@@ -267,7 +272,7 @@ impl<'a> Grid<'a> {
     ) -> Result<Settings, Refusal> {
         let block_bytes = self.input.block_bytes;
         settings.memory = Bytes(u64::from(cache_blocks) * u64::from(block_bytes));
-        settings.block_bytes = block_bytes;
+        settings.block_bytes = PAGE_BYTES;
         adjust(&mut settings).map_err(Refusal::Settings)?;
         settings.check().map_err(|error| match error {
             SettingsError::Memory { minimum, .. } => Refusal::Memory {
@@ -324,12 +329,9 @@ impl<'a> Grid<'a> {
             return Ok(());
         };
         let workload = workload::parse(name).map_err(Refusal::Workload)?;
-        let block = u64::from(self.input.block_bytes);
+        let block = u64::from(PAGE_BYTES);
         let files = workload.files().into_iter();
         let blocks: Vec<u64> = files.map(|bytes| bytes.0.div_ceil(block)).collect();
-        if let Some(most) = blocks.iter().find(|blocks| **blocks > u64::from(u32::MAX)) {
-            return Err(Refusal::FileBlocks(*most));
-        }
         let Some(capacity) = self.disk.build().map_err(Refusal::Disk)?.capacity() else {
             return Ok(());
         };

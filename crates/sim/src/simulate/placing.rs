@@ -9,9 +9,11 @@
 //! order     address  at its address or its number
 //!           packed   touched blocks in the order of addresses, without the gaps between them
 //!           dense    in the order of first use
-//! regions   concatenated  region i on disk i modulo their number, one behind the other, a block between
-//!           striped       block by block over all disks, each region from a row on, a row between
+//! regions   concatenated  region i on disk i modulo their number, one behind the other
+//!           striped       strip by strip over all disks, each region from a row on, a row between
 //! ```
+//!
+//! A strip is a block, but no less than a page of the engine, of which regions have whole ones.
 //!
 //! In the dense order every first use continues the one before: a method that prefetches by place
 //! knows all cold misses (a random permutation of 100,000 blocks had one miss), and the time of a
@@ -23,6 +25,7 @@
 
 use forerun_core::{Bytes, DeviceId};
 
+use super::PAGE_BYTES;
 use super::recorded::Recorded;
 use crate::device::needs::{Needs, Run};
 use crate::hinted::Place;
@@ -44,7 +47,7 @@ pub enum Order {
 pub enum Regions {
     /// One behind the other; on as many disks each has one of its own.
     Concatenated,
-    /// Block by block over all disks.
+    /// Strip by strip over all disks.
     Striped,
 }
 
@@ -156,23 +159,26 @@ impl<'a> Placing<'a> {
             let length = &mut placing.lengths[usize::from(recorded.blocks().space(block))];
             *length = (*length).max(end);
         }
+        placing.lengths.iter_mut().for_each(|length| {
+            *length = length.next_multiple_of(strip_of(block_bytes));
+        });
         placing.begins = placing.begins();
         placing
     }
 
     /// Where each region begins, as the world lays out files.
     fn begins(&self) -> Vec<u64> {
-        let disks = usize::from(self.disks);
-        let (heads, unit) = match self.regions {
-            Regions::Concatenated => (disks, 1),
-            Regions::Striped => (1, u64::from(self.disks)),
+        let (heads, strip) = (self.heads(), strip_of(self.block_bytes));
+        let (unit, gap) = match self.regions {
+            Regions::Concatenated => (strip, 0),
+            Regions::Striped => (strip * u64::from(self.disks), u64::from(self.disks > 1)),
         };
         let mut next = vec![0_u64; heads];
         let regions = self.lengths.iter().enumerate();
         let begins = regions.map(|(region, length)| {
             let next = &mut next[region % heads];
             let begin = *next;
-            let units = length.div_ceil(unit).saturating_add(1);
+            let units = length.div_ceil(unit).saturating_add(gap);
             *next = begin.saturating_add(units.saturating_mul(unit));
             begin
         });
@@ -192,18 +198,36 @@ impl<'a> Placing<'a> {
         }
     }
 
-    /// The larger of its numbers in its region and on its disk: an engine's files are the regions, a
-    /// hinted method's the disks.
+    /// The larger of its number on its disk and of its page in its region: an engine's files are the regions,
+    /// a hinted method's the disks.
     #[must_use]
     pub fn number_most(&self, block: u32) -> u64 {
-        let on_disk = self.place(block).at.0 / u64::from(self.block_bytes);
-        on_disk.max(self.number(block))
+        let bytes = u64::from(self.block_bytes);
+        let on_disk = self.place(block).at.0 / bytes;
+        let page = self.number(block).saturating_mul(bytes) / u64::from(PAGE_BYTES);
+        on_disk.max(page)
+    }
+
+    /// The byte of its disk, or of the array, where a region begins.
+    #[must_use]
+    pub fn begin(&self, region: u16) -> u64 {
+        let begin = self.begins.get(usize::from(region)).copied().unwrap_or(0);
+        begin.saturating_mul(self.block_bytes.into())
     }
 
     /// Whether the numbers of blocks are their addresses.
     #[must_use]
     pub fn is_by_address(&self) -> bool {
         matches!(self.numbers, Numbers::Own)
+    }
+
+    /// Number of disks, or one for an array of all: region i begins on the one of number i modulo that.
+    #[must_use]
+    pub fn heads(&self) -> usize {
+        match self.regions {
+            Regions::Concatenated => self.disks.into(),
+            Regions::Striped => 1,
+        }
     }
 
     /// How regions lie on disks.
@@ -220,7 +244,15 @@ impl<'a> Placing<'a> {
         let begin = self.begins.get(usize::from(region)).copied().unwrap_or(0);
         let number = begin.saturating_add(number);
         match self.regions {
-            Regions::Striped => Place::striped(number, self.disks, bytes),
+            Regions::Striped => {
+                let strip = strip_of(self.block_bytes);
+                let Place { disk, at } = Place::striped(number / strip, self.disks, strip * bytes);
+                let at = at.0.saturating_add(number % strip * bytes);
+                Place {
+                    disk,
+                    at: Bytes(at),
+                }
+            }
             Regions::Concatenated => Place {
                 disk: DeviceId(region % self.disks),
                 at: Bytes(number.saturating_mul(bytes)),
@@ -235,9 +267,9 @@ impl<'a> Placing<'a> {
         at.saturating_add(self.block_bytes.into())
     }
 
-    /// The needs of each disk, each block in a request of its own if `is_by_block`.
+    /// The needs of each disk, each block in a request of its own.
     #[must_use]
-    pub fn needs(&self, is_by_block: bool) -> Vec<Needs> {
+    pub fn needs(&self) -> Vec<Needs> {
         let mut runs = vec![Vec::new(); usize::from(self.disks)];
         for block in 0..self.recorded.blocks().len() as u32 {
             let Place { disk, at } = self.place(block);
@@ -246,7 +278,7 @@ impl<'a> Placing<'a> {
         }
         runs.into_iter()
             .map(|runs| {
-                let requests = if is_by_block { runs.len() as u64 } else { 1 };
+                let requests = runs.len() as u64;
                 Needs::new(runs, requests)
             })
             .collect()
@@ -258,6 +290,11 @@ impl<'a> Placing<'a> {
         let bytes = |blocks: &u64| Bytes(blocks.saturating_mul(self.block_bytes.into()));
         self.lengths.iter().map(bytes).collect()
     }
+}
+
+/// Blocks of a strip.
+fn strip_of(block_bytes: u32) -> u64 {
+    u64::from(PAGE_BYTES.div_ceil(block_bytes.max(1)))
 }
 
 /// The order of first use in each region, by block.

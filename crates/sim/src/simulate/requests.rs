@@ -14,12 +14,13 @@
 //! A [`Source`] opens the same trace as often as it is asked to: a run that keeps nothing reads it
 //! once to learn its contents, and once more to run it.
 
+use core::ops::Range;
 use std::collections::BTreeMap;
 
+use forerun_core::Nanos;
 use forerun_core::hinted::Setup;
-use forerun_core::{Bytes, Nanos};
 
-use crate::trace::{Op, Position, Record, TraceError};
+use crate::trace::{Op, Place, Position, Record, TraceError};
 
 /// A record and where it stands in its file, or why there is none.
 pub type Placed = Result<(Option<Position>, Record), TraceError>;
@@ -137,6 +138,10 @@ pub struct Request {
     pub first: u64,
     /// Its last block.
     pub last: u64,
+    /// Its first byte, of its device.
+    pub begin: u64,
+    /// How many bytes; at least one.
+    pub bytes: u64,
     /// The computing before it.
     pub compute: Nanos,
     /// When it arrived, from the first one of the trace on; zero where the trace has no times.
@@ -239,11 +244,18 @@ impl<'a> Requests<'a> {
         self.told.has_names |= record.is_named;
         let device = self.device(record.device)?;
         let arrival = self.arrival(record);
+        let block = u64::from(self.manner.block_bytes);
+        let (begin, bytes) = match record.place {
+            Place::Byte(at) => (at, u64::from(record.bytes.max(1))),
+            Place::Block(number) => (number.saturating_mul(block), block),
+        };
         let reader = if self.by_device { device } else { 0 };
         Ok(Request {
             device,
             first: *blocks.start(),
             last: *blocks.end(),
+            begin,
+            bytes,
             compute: self.compute(record, arrival, reader.into()),
             arrival: arrival.unwrap_or_default(),
             at,
@@ -320,16 +332,13 @@ impl Request {
         self.first..=self.last
     }
 
-    /// The byte at which it begins, and how many it is, in blocks of this size.
+    /// Its bytes in one of its blocks, from the begin of that one on.
     #[must_use]
-    pub fn bytes(&self, block_bytes: u32) -> (Bytes, Bytes) {
-        let block = u64::from(block_bytes);
-        let count = (self.last - self.first).saturating_add(1);
-        let (at, bytes) = (
-            self.first.saturating_mul(block),
-            count.saturating_mul(block),
-        );
-        (Bytes(at), Bytes(bytes))
+    pub fn part(&self, block: u64, block_bytes: u32) -> Range<u64> {
+        let bytes = u64::from(block_bytes);
+        let at = block.saturating_mul(bytes);
+        let end = self.begin.saturating_add(self.bytes).saturating_sub(at);
+        self.begin.saturating_sub(at)..end.min(bytes)
     }
 }
 
@@ -374,7 +383,11 @@ mod tests {
         let short = |r: &Request| (r.device, r.first, r.last, r.compute.0);
         let found: Vec<_> = read.iter().map(short).collect();
         assert_eq!(found, [(0, 0, 1, 0), (1, 0, 0, 16), (0, 0, 0, 1)]);
-        assert_eq!(read[0].bytes(8192), (Bytes(0), Bytes(16_384)));
+        assert_eq!((read[0].begin, read[0].bytes), (8191, 2));
+        assert_eq!(
+            [0, 1].map(|block| read[0].part(block, 8192)),
+            [8191..8192, 0..1]
+        );
         let all = source(records, true).requests().unwrap();
         assert_eq!(all.count(), 4);
     }

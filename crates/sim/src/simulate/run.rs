@@ -25,7 +25,7 @@ use super::recorded::Recorded;
 use super::requests::{RequestsError, Source};
 use super::simulated::Simulated;
 use super::streamed::{self, References, Streamed};
-use super::{Outcome, engine, hinted, in_units, lru};
+use super::{Outcome, PAGE_BYTES, engine, hinted, in_units, lru};
 use crate::WorldError;
 use crate::device::Device;
 use crate::device::array::Array;
@@ -33,6 +33,7 @@ use crate::hinted::unit::Instance;
 use crate::hinted::{HostError, Place, Reads};
 use crate::scheduled::BehindError;
 use crate::workload::{self, Workload};
+use crate::world::Striping;
 
 /// Why a run has no outcome.
 #[derive(Clone, PartialEq, Debug)]
@@ -179,13 +180,11 @@ impl Grid<'_> {
     /// The engine over the files of a workload, which are striped over all disks.
     fn made(&self, run: &GridRun, settings: &Settings, name: &str) -> Done {
         let workload = workload::parse(name).map_err(RunError::Workload)?;
-        let needs = bound::needs_of(&*workload, self.input.block_bytes);
-        let strip = Bytes(self.input.block_bytes.into());
-        let array = Array::new(self.devices(run)?, strip);
+        let needs = bound::needs_of(&*workload, settings.block_bytes);
+        let array = Array::new(self.devices(run)?, self.strip());
         let outcome = self.engine_over(run, settings, &*workload, Regions::Striped)?;
-        let least = array.least(&needs);
         let readers = workload.readers().len();
-        let bound = bound::by_extent(outcome.compute_longest, least, readers);
+        let bound = bound::by_extent(outcome.compute_longest, array.least(&needs), readers);
         Ok((outcome, bound))
     }
 
@@ -197,18 +196,18 @@ impl Grid<'_> {
         if let Some(error) = streamed.failure() {
             return Err(RunError::Requests(error));
         }
-        let (outcome, devices) = (done?, self.devices(run)?);
-        let needs = placing.needs(false);
-        let least = bound::least_of(&devices, &needs);
-        let bound = match self.pacing.when {
-            Loop::Closed => match self.pacing.readers {
-                Readers::One => bound::by_extent(outcome.compute, least, 1),
-                Readers::Device => {
-                    let readers = placing.files().len();
-                    bound::by_extent(outcome.compute_longest, least, readers)
-                }
-            },
-            Loop::Open | Loop::Paced => {
+        let (outcome, mut devices) = (done?, self.devices(run)?);
+        if placing.regions() == Regions::Striped {
+            devices = vec![Box::new(Array::new(devices, self.strip()))];
+        }
+        let least = bound::least_of(&devices, &streamed.needs());
+        let bound = match (self.pacing.when, self.pacing.readers) {
+            (Loop::Closed, Readers::One) => bound::by_extent(outcome.compute, least, 1),
+            (Loop::Closed, Readers::Device) => {
+                let readers = placing.files().len();
+                bound::by_extent(outcome.compute_longest, least, readers)
+            }
+            (Loop::Open | Loop::Paced, _) => {
                 let last = self.pacing.speed.of(recorded.told().until);
                 Bound::of(last.0, "arrivals", least)
             }
@@ -224,8 +223,15 @@ impl Grid<'_> {
         regions: Regions,
     ) -> Result<Outcome, RunError> {
         let (settings, devices) = (settings.clone(), self.devices(run)?);
-        let outcome = engine(settings, self.driver, workload, regions, devices);
+        let striping = Striping::raid0(self.strip()).ok();
+        let striping = striping.filter(|_| regions == Regions::Striped);
+        let outcome = engine(settings, self.driver, workload, striping, devices);
         outcome.map_err(RunError::World)
+    }
+
+    /// A block, but no less than a page.
+    fn strip(&self) -> Bytes {
+        Bytes(self.input.block_bytes.max(PAGE_BYTES).into())
     }
 
     fn source(&self) -> Result<&Source, RunError> {

@@ -2,27 +2,31 @@
 //!
 //! The trace's contents were learned before ([`Recorded`]); here it is read once more, and nothing
 //! of it is kept. For the engine each device of the trace is a file with a reader of its own, all of
-//! one process, and a request of n blocks is one read of n blocks:
+//! one process, and a request is one read of as many pages of 4 KiB as it is long: a page that it has
+//! half of, or less, is the next one's, so that requests that are not aligned are counted once:
 //!
 //! ```text
-//! Request{device 2, first..=last} -> by address: one read of file 2    [first .. last]
-//!                                 -> by first use: one for each run    [3 4 5] [9] [6 7]
+//! Request{device 2, bytes} -> by address: one read of file 2    [page .. page]
+//!                          -> by first use: one for each run    [page ..] [page] [page ..]
 //! ```
 //!
 //! A trace that cannot be read to its end, or has changed since, ends the run; the caller asks
 //! [`Streamed::failure`] then.
 
+use core::ops::Range;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::fmt;
 
 use forerun_core::{Bytes, Nanos};
 
+use super::PAGE_BYTES;
 use super::lru::Reference;
 use super::pacing::{Loop, Pacing, Readers};
 use super::placing::Placing;
 use super::recorded::Recorded;
 use super::requests::{Request, Requests, RequestsError, Source};
+use crate::device::needs::{Needs, Run};
 use crate::workload::{Arrivals, Step, Steps, Workload};
 
 /// The references of a trace, block by block, as they are read.
@@ -90,8 +94,13 @@ pub struct Streamed<'a> {
     pacing: Pacing,
     /// Requests that were read for one reader after the other.
     shared: RefCell<Shared>,
+    /// Of each disk, or of the array, the pages that were read.
+    touched: RefCell<Vec<(Needs, Vec<Run>)>>,
     failure: RefCell<Option<RequestsError>>,
 }
+
+/// Runs that are collected before those that touch are made one: 1 MiB of them.
+const RUNS_MAX: usize = 1 << 16;
 
 /// One reading of the trace for several readers.
 #[derive(Default)]
@@ -110,7 +119,7 @@ impl fmt::Debug for Shared {
     }
 }
 
-/// Most requests that wait for their reader: 768 MB of them.
+/// Most requests that wait for their reader: 1.3 GB of them.
 const QUEUED_MAX: u64 = 1 << 24;
 
 impl<'a> Streamed<'a> {
@@ -123,6 +132,7 @@ impl<'a> Streamed<'a> {
             placing,
             pacing: Pacing::default(),
             shared: RefCell::default(),
+            touched: RefCell::new(vec![(Needs::default(), Vec::new()); placing.heads()]),
             failure: RefCell::new(None),
         }
     }
@@ -204,31 +214,78 @@ impl<'a> Streamed<'a> {
         }
     }
 
+    /// Its pages, in runs.
     fn reads_of(&self, request: &Request) -> Vec<Step> {
-        let bytes = self.source.manner.block_bytes;
-        if self.placing.is_by_address() {
-            let (at, bytes) = request.bytes(bytes);
-            return vec![Step::read(at.0, bytes.0, request.compute.0)];
+        let mut steps = Vec::new();
+        for run in self.runs_of(request) {
+            let compute = if steps.is_empty() {
+                request.compute.0
+            } else {
+                0
+            };
+            let (at, bytes) = pages(&run);
+            self.touch(request.device, at, bytes);
+            steps.push(Step::read(at, bytes, compute));
         }
-        let mut steps: Vec<Step> = Vec::new();
+        steps
+    }
+
+    /// Its bytes, as they lie in its region.
+    fn runs_of(&self, request: &Request) -> Vec<Range<u64>> {
+        let bytes = self.source.manner.block_bytes;
+        let mut runs: Vec<Range<u64>> = Vec::new();
+        if self.placing.is_by_address() {
+            runs.push(request.begin..request.begin.saturating_add(request.bytes));
+            return runs;
+        }
         for number in request.blocks() {
             let Some(block) = self.recorded.blocks().find(request.device, number) else {
                 self.fail(RequestsError::Changed);
                 return Vec::new();
             };
             let at = self.placing.number(block).saturating_mul(bytes.into());
-            match steps.last_mut() {
-                Some(last) if last.offset.0 + last.bytes.0 == at => {
-                    last.bytes.0 += u64::from(bytes);
-                    last.take = last.bytes;
-                }
-                before => {
-                    let compute = before.map_or(request.compute.0, |_| 0);
-                    steps.push(Step::read(at, bytes.into(), compute));
-                }
+            let part = request.part(number, bytes);
+            let (begin, end) = (at.saturating_add(part.start), at.saturating_add(part.end));
+            match runs.last_mut() {
+                Some(last) if last.end == begin => last.end = end,
+                _ => runs.push(begin..end),
             }
         }
-        steps
+        runs
+    }
+
+    /// Pages that a disk, or the array, has to deliver.
+    fn touch(&self, region: u16, at: u64, bytes: u64) {
+        let mut touched = self.touched.borrow_mut();
+        let head = usize::from(region) % touched.len().max(1);
+        let Some((needs, runs)) = touched.get_mut(head) else {
+            return;
+        };
+        runs.push(Run {
+            at: Bytes(self.placing.begin(region).saturating_add(at)),
+            bytes: Bytes(bytes),
+        });
+        if runs.len() >= RUNS_MAX {
+            *needs = core::mem::take(needs).and(core::mem::take(runs));
+        }
+    }
+
+    /// The needs of each disk, or of the array over which regions are striped, for all reads so far.
+    pub fn needs(&self) -> Vec<Needs> {
+        let touched = self.touched.take().into_iter();
+        touched.map(|(needs, runs)| needs.and(runs)).collect()
+    }
+}
+
+/// The pages of a run of bytes, as the byte at which they begin and their length.
+fn pages(run: &Range<u64>) -> (u64, u64) {
+    let page = u64::from(PAGE_BYTES);
+    let nearest = |at: u64| at.saturating_add(page / 2) / page;
+    let (first, end) = (nearest(run.start), nearest(run.end));
+    match end > first {
+        true => (first * page, (end - first) * page),
+        // Less than a page: the one that has its middle.
+        false => ((run.start + (run.end - run.start) / 2) / page * page, page),
     }
 }
 
@@ -236,6 +293,10 @@ impl<'a> Streamed<'a> {
 impl Workload for Streamed<'_> {
     fn files(&self) -> Vec<Bytes> {
         self.placing.files()
+    }
+
+    fn is_packed(&self) -> bool {
+        true
     }
 
     fn readers(&self) -> Vec<usize> {

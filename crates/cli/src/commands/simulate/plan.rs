@@ -89,9 +89,6 @@ fn refused(input: &str, preset: &str, cache_blocks: u32, refusal: Refusal) -> Fa
         ),
         Refusal::Names => format!("{input}: {refusal}: --place dense"),
         Refusal::Idle { .. } => format!("--regions concatenated: {refusal}"),
-        Refusal::FileBlocks(_) => {
-            format!("--workload {input}: {refusal}; --block-bytes makes them fewer")
-        }
         Refusal::Files { .. } => format!("--workload {input}: {refusal}"),
         Refusal::Settings(split @ SettingsError::Split { .. }) => {
             return composition::name_the_flag(split);

@@ -30,6 +30,9 @@ pub(super) struct Row {
     pub(super) scheduler: String,
     pub(super) disks: u16,
     pub(super) cache_blocks: u32,
+    /// Memory of all these.
+    pub(super) cache_bytes: u64,
+    /// Unit of the counts.
     pub(super) block_bytes: u32,
     pub(super) compute_from: &'static str,
     /// When free disks are noticed.
@@ -105,7 +108,8 @@ impl Row {
             scheduler: grid.disk.scheduler().to_owned(),
             disks: grid.input.disks(run.wanted),
             cache_blocks: run.cache_blocks,
-            block_bytes: grid.input.block_bytes,
+            cache_bytes: u64::from(run.cache_blocks) * u64::from(grid.input.block_bytes),
+            block_bytes: grid.unit(preset),
             compute_from: grid.input.compute_from,
             notice: (preset.is_told() && !is_unit).then_some(notice),
             place: recorded.map(|recorded| {
@@ -158,6 +162,7 @@ impl Row {
             ("scheduler", json!(self.scheduler)),
             ("disks", json!(self.disks)),
             ("cache_blocks", json!(self.cache_blocks)),
+            ("cache_bytes", json!(self.cache_bytes)),
             ("block_bytes", json!(self.block_bytes)),
             ("compute_from", json!(self.compute_from)),
             ("place", json!(self.place.map(|(order, _)| order.name()))),
