@@ -94,7 +94,7 @@ pub struct Reading {
     #[arg(long, value_name = "N", default_value = "1024")]
     pub sort_window: u32,
 
-    /// Columns of a csv without a header, as in time-col=1,obj-id-col=2,obj-size-col=3
+    /// Columns of any file in lines, as in time-col=1,obj-id-col=2,obj-size-col=3 (docs/TRACES.md)
     #[arg(long, value_name = "COLUMNS", value_parser = parse_columns)]
     pub columns: Option<Columns>,
 }

@@ -136,6 +136,7 @@ fn rows(summary: &Summary, records: &Records, block_bytes: u32) -> Vec<(&'static
         ("answered", json!(summary.answered)),
         ("response_ns", json!(summary.response_ns)),
         ("out_of_order", json!(records.moved())),
+        ("left_out", json!(records.left_out())),
     ]
 }
 
@@ -153,6 +154,10 @@ fn to_format(args: &TraceConvert, out: &mut dyn Write) -> Result<(), Failure> {
         }
     };
     bar.finish_and_clear();
+    if records.left_out() > 0 {
+        let left_out = records.left_out();
+        tracing::warn!("{left_out} requests that neither read nor write are left out");
+    }
     for loss in losses(&done) {
         tracing::warn!("{}: {loss}", args.to.name);
     }
