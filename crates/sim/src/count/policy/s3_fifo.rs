@@ -1,0 +1,122 @@
+//! S3-FIFO: three FIFO queues; a small one sorts out objects that are used once.
+//!
+//! ```text
+//! miss -> small (a tenth) -- used twice or more --> main (FIFO, passes over used objects)
+//!              \-- else --> ghost (numbers alone) -- miss again --> main
+//! ```
+//!
+//! An object counts its uses up to 3. The ghost queue remembers as much as main holds.
+
+use forerun_core::spec::{Method, Param};
+
+use super::queues::Queues;
+use super::{Build, Policy, share, spec};
+
+pub(super) const METHOD: Method<Build> = Method {
+    spec: spec(
+        "s3-fifo",
+        "three FIFO queues, of which a small one sorts out objects that are used once",
+        "Yang et al., S3-FIFO, SOSP 2023, algorithm 1",
+        "objects whose second use comes after the small queue and before the ghost queue forgets them",
+        &[Param {
+            name: "small_per_mille",
+            summary: "share of the small queue; a tenth in the paper",
+            default: 100,
+            min: 1,
+            max: 999,
+        }],
+    ),
+    build: |v| {
+        let part = v.get("small_per_mille");
+        Box::new(move |capacity| {
+            let small = share(capacity, part);
+            Box::new(S3Fifo {
+                capacity,
+                small,
+                main: capacity - small,
+                queues: Queues::new(),
+                uses: Vec::new(),
+            })
+        })
+    },
+};
+
+const SMALL: usize = 0;
+const MAIN: usize = 1;
+const GHOST: usize = 2;
+
+/// Uses that are counted at most.
+const USES_MAX: u8 = 3;
+
+/// See the [module](self).
+#[derive(Clone, Debug)]
+struct S3Fifo {
+    capacity: u64,
+    small: u64,
+    main: u64,
+    queues: Queues<3>,
+    /// Uses of an object since it came, or since main passed over it.
+    uses: Vec<u8>,
+}
+
+impl Policy for S3Fifo {
+    fn reference(&mut self, object: u32, weight: u32) -> bool {
+        let at = object as usize;
+        if let Some(SMALL | MAIN) = self.queues.place(object) {
+            self.uses[at] = (self.uses[at] + 1).min(USES_MAX);
+            return true;
+        }
+        if u64::from(weight) > self.capacity {
+            return false;
+        }
+        let was_ghost = self.queues.remove(object).is_some();
+        while self.resident() + u64::from(weight) > self.capacity {
+            if self.queues.weight(SMALL) >= self.small || self.queues.objects(MAIN) == 0 {
+                self.give_up_small();
+            } else {
+                self.give_up_main();
+            }
+        }
+        if at >= self.uses.len() {
+            self.uses.resize(at + 1, 0);
+        }
+        self.uses[at] = 0;
+        let queue = if was_ghost { MAIN } else { SMALL };
+        self.queues.push(queue, object, weight);
+        false
+    }
+
+    fn resident(&self) -> u64 {
+        self.queues.weight(SMALL) + self.queues.weight(MAIN)
+    }
+}
+
+impl S3Fifo {
+    fn give_up_small(&mut self) {
+        while let Some((object, weight)) = self.queues.pop(SMALL) {
+            if self.uses[object as usize] <= 1 {
+                self.queues.push(GHOST, object, weight);
+                while self.queues.weight(GHOST) > self.main {
+                    self.queues.pop(GHOST);
+                }
+                return;
+            }
+            self.uses[object as usize] = 0;
+            self.queues.push(MAIN, object, weight);
+            while self.queues.weight(MAIN) > self.main {
+                self.give_up_main();
+            }
+        }
+    }
+
+    fn give_up_main(&mut self) {
+        while let Some((object, weight)) = self.queues.pop(MAIN) {
+            let uses = &mut self.uses[object as usize];
+            if *uses == 0 {
+                return;
+            }
+            *uses -= 1;
+            self.queues.push(MAIN, object, weight);
+        }
+    }
+}
