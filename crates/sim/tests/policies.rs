@@ -156,7 +156,8 @@ fn plain_slru(size: usize, segments: usize) -> Plain {
                     let lowest = lists.iter_mut().find(|list| !list.is_empty());
                     lowest.unwrap().remove(0);
                 }
-                lists[0].push(object);
+                let room = lists.iter().position(|list| list.len() < size / segments);
+                lists[room.unwrap_or(0)].push(object);
             }
             return false;
         };
@@ -311,6 +312,7 @@ fn plain_s3_fifo(size: usize) -> Plain {
     let part = (size / 10).max(1).min(size);
     let (mut small, mut main, mut ghost): (Vec<u32>, Vec<u32>, Vec<u32>) = Default::default();
     let mut freq: BTreeMap<u32, u32> = BTreeMap::new();
+    let mut was_full = false;
     fn evict_main(main: &mut Vec<u32>, freq: &mut BTreeMap<u32, u32>) {
         while !main.is_empty() {
             let tail = main.remove(0);
@@ -333,6 +335,7 @@ fn plain_s3_fifo(size: usize) -> Plain {
         }
         let was_ghost = take(&mut ghost, object);
         while small.len() + main.len() >= size {
+            was_full = true;
             if small.len() < part && !main.is_empty() {
                 evict_main(&mut main, &mut freq);
                 continue;
@@ -355,7 +358,7 @@ fn plain_s3_fifo(size: usize) -> Plain {
             }
         }
         freq.insert(object, 0);
-        if was_ghost {
+        if was_ghost || (!was_full && small.len() >= part) {
             main.push(object)
         } else {
             small.push(object)

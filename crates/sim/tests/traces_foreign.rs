@@ -52,6 +52,7 @@ fn published_traces_are_counted_as_their_archives_describe_them() {
     let cases: &[(&str, &str, &str, [u64; 6])] = &[
         // ARC: 8 and 64 blocks of 512 bytes.
         ("", "230027 8 0 0\n1842745 64 0 1\n230027 1 0 2\n", "arc", [3, 0, 0, 73 * 512, 1, 72]),
+        ("", "1 1 0 0\n2 1 0 0\n", "arc", [2, 0, 0, 1024, 1, 2]),
         ("arc", "230027 8\n1842745 64\n", "arc", [2, 0, 0, 72 * 512, 1, 72]),
         // SYSTOR '17: a request that was never answered has no direction.
         ("", "Timestamp,Response,IOType,LUN,Offset,Size\n1456135200.013118000,0.000806000,W,4,8192,512\n\
@@ -154,7 +155,7 @@ fn a_trace_that_could_be_misread_is_refused_with_its_line_and_the_reason() {
         ("obj-id-col=3", "1,2\n", &["t:1", "cells"]),
         ("", "time,key\n1,2,3\n", &["t:2", "cells"]),
         // A request that is missing, or of two files joined.
-        ("arc", "1 1 0 0\n2 1 0 1\n3 1 0 3\n", &["t:3", "one more than in the line before"]),
+        ("arc", "1 1 0 0\n2 1 0 1\n3 1 0 3\n", &["t:3", "the line before or one more"]),
         // Line ends of an old Macintosh are inside a line.
         ("lirs", "1\r2\r3\n", &["t:1", "carriage return"]),
         ("plain", "1\n2\r3\n", &["t:2", "carriage return"]),

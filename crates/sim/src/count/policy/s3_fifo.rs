@@ -5,7 +5,9 @@
 //!              \-- else --> ghost (numbers alone) -- miss again --> main
 //! ```
 //!
-//! An object counts its uses up to 3. The ghost queue remembers as much as main holds.
+//! An object counts its uses up to 3. The ghost queue remembers as much as main holds. Until something was given up,
+//! new objects that the small queue has no share for go to main: the paper does not say how a cache fills, and
+//! libCacheSim fills it so.
 
 use forerun_core::spec::{Method, Param};
 
@@ -36,6 +38,7 @@ pub(super) const METHOD: Method<Build> = Method {
                 main: capacity - small,
                 queues: Queues::new(),
                 uses: Vec::new(),
+                was_full: false,
             })
         })
     },
@@ -57,6 +60,8 @@ struct S3Fifo {
     queues: Queues<3>,
     /// Uses of an object since it came, or since main passed over it.
     uses: Vec<u8>,
+    /// Whether the cache was full once.
+    was_full: bool,
 }
 
 impl Policy for S3Fifo {
@@ -71,6 +76,7 @@ impl Policy for S3Fifo {
         }
         let was_ghost = self.queues.remove(object).is_some();
         while self.resident() + u64::from(weight) > self.capacity {
+            self.was_full = true;
             if self.queues.weight(SMALL) >= self.small || self.queues.objects(MAIN) == 0 {
                 self.give_up_small();
             } else {
@@ -81,7 +87,8 @@ impl Policy for S3Fifo {
             self.uses.resize(at + 1, 0);
         }
         self.uses[at] = 0;
-        let queue = if was_ghost { MAIN } else { SMALL };
+        let is_filling = !self.was_full && self.queues.weight(SMALL) >= self.small;
+        let queue = if was_ghost || is_filling { MAIN } else { SMALL };
         self.queues.push(queue, object, weight);
         false
     }

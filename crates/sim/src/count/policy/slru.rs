@@ -1,8 +1,9 @@
 //! Segmented LRU: an object climbs one segment at each hit, and falls one when its segment is full.
 //!
-//! Segments of equal size, each in the order of last use. A new object comes into the lowest; a hit moves an
-//! object to the front of the next higher one; what a segment cannot hold goes to the front of the one below,
-//! and of the lowest the last is given up. While a higher segment is not full the lowest is larger.
+//! Segments of equal size, each in the order of last use. A hit moves an object to the front of the next higher
+//! one; what a segment cannot hold goes to the front of the one below, and of the lowest the last is given up. A
+//! new object comes into the lowest segment that has room, so an empty cache fills from below; of a full cache
+//! that is the lowest. The paper does not say how a cache fills; libCacheSim fills it so.
 
 use forerun_core::spec::{Method, Param};
 
@@ -58,7 +59,10 @@ impl Policy for Slru {
             while self.resident() + u64::from(weight) > self.capacity {
                 self.give_up();
             }
-            self.queues.push(0, object, weight);
+            let size = self.capacity / self.segments as u64;
+            let has_room = |at: &usize| self.queues.weight(*at) + u64::from(weight) <= size;
+            let lowest = (0..self.segments).find(has_room).unwrap_or(0);
+            self.queues.push(lowest, object, weight);
         }
         false
     }

@@ -2,7 +2,7 @@
 //!
 //! What leaves the window is compared with what the main part would give up next, by how often each was used
 //! lately, and the more frequent one stays. Uses are counted up to 15 and all counts are halved after ten times as
-//! many references as objects are resident. The paper counts in a sketch of a few bits an object, which may
+//! many references as objects are resident, so a loop longer than that finds no counts. The paper counts in a sketch of a few bits an object, which may
 //! count too much; here objects are numbered and each has a count of its own, which is the sketch without its
 //! errors and without the filter in front of it.
 
@@ -17,21 +17,31 @@ pub(super) const METHOD: Method<Build> = Method {
         "an LRU window, and behind it objects that are used more often than what they replace",
         "Einziger, Friedman, Manes, TinyLFU, ACM TOS 2017, section 4",
         "bursts of new objects, which the window is too small for",
-        &[Param {
-            name: "window_per_mille",
-            summary: "share of the window; a hundredth in the paper",
-            default: 10,
-            min: 1,
-            max: 999,
-        }],
+        &[
+            Param {
+                name: "window_per_mille",
+                summary: "share of the window; a hundredth in the paper",
+                default: 10,
+                min: 1,
+                max: 999,
+            },
+            Param {
+                name: "sample_per_object",
+                summary: "references for each resident object until counts are halved; 10 as in Caffeine",
+                default: 10,
+                min: 1,
+                max: 1 << 20,
+            },
+        ],
     ),
     build: |v| {
-        let part = v.get("window_per_mille");
+        let (part, sample) = (v.get("window_per_mille"), v.get("sample_per_object"));
         Box::new(move |capacity| {
             let window = share(capacity, part);
             let main = capacity - window;
             Box::new(WTinyLfu {
                 capacity,
+                sample,
                 window,
                 main,
                 protected: main / 10 * 8 + main % 10 * 8 / 10,
@@ -50,8 +60,6 @@ const PROTECTED: usize = 2;
 
 /// Uses that are counted at most, four bits.
 const USES_MAX: u8 = 15;
-/// Counts are halved after this many references for each resident object.
-const SAMPLE: u64 = 10;
 
 /// A count, as it was after so many halvings: those since are done when it is looked at.
 #[derive(Clone, Copy, Debug, Default)]
@@ -64,6 +72,7 @@ struct Uses {
 #[derive(Clone, Debug)]
 struct WTinyLfu {
     capacity: u64,
+    sample: u64,
     window: u64,
     main: u64,
     protected: u64,
@@ -121,7 +130,7 @@ impl WTinyLfu {
         let resident: u64 = (WINDOW..=PROTECTED)
             .map(|queue| self.queues.objects(queue))
             .sum();
-        if self.counted >= SAMPLE * resident.max(1) {
+        if self.counted >= self.sample.saturating_mul(resident.max(1)) {
             self.counted /= 2;
             self.halvings = self.halvings.saturating_add(1);
         }

@@ -1,7 +1,7 @@
 //! The traces of the ARC paper, and others in its form: OLTP, P1 to P14, DS1, S1 to S3.
 //!
-//! `start count ignored number`: a request for `count` blocks of 512 bytes from block `start` on, and its own
-//! number, from 0. The third column is not read; the fourth must count. Lines of the first two columns alone are
+//! `start count ignored number`: a request for `count` blocks of 512 bytes from block `start` on. The third column
+//! is not read; the fourth counts requests, or is 0 in all lines (OLTP). Lines of the first two columns alone are
 //! read where the format is named. With `--block-bytes 512` a reference is a block, as in the paper.
 
 use std::io::Write;
@@ -18,7 +18,7 @@ pub const FORMAT: Format = Format {
     source: "Megiddo and Modha, ARC, FAST 2003; the traces its authors published",
     form: FORM,
     is_marked: true,
-    is_sure: counts_from_zero,
+    is_sure: begins_at_zero,
     holds: Holds {
         places: Places::Sectors,
         ..BLOCKS_ONLY
@@ -27,23 +27,27 @@ pub const FORMAT: Format = Format {
     writer: || Box::new(Arc::default()),
 };
 
-/// Whether the first two lines are numbers 0 and 1: any four numbers may be a line of something else.
-fn counts_from_zero(head: &[u8]) -> bool {
+/// Whether the ignored column is 0 and the numbers begin at 0: any four numbers may be a line of something else.
+fn begins_at_zero(head: &[u8]) -> bool {
     let lines = head.split(|byte| *byte == b'\n');
-    let numbers = lines
-        .filter(|line| !is_comment(line))
-        .map(|line| split(line).nth(3));
-    numbers.take(2).eq([Some(&b"0"[..]), Some(b"1")])
+    let ends = lines.filter(|line| !is_comment(line)).map(|line| {
+        let mut words = split(line).skip(2);
+        (words.next(), words.next())
+    });
+    let zero = Some(&b"0"[..]);
+    let begin: Vec<_> = ends.take(2).collect();
+    matches!(begin.as_slice(), [(a, b), (c, d)]
+        if *a == zero && *b == zero && *c == zero && (*d == zero || *d == Some(b"1")))
 }
 
-const FORM: &str = "start count ignored number, the number one more than in the line before";
+const FORM: &str = "start count ignored number, the number that of the line before or one more";
 
 #[derive(Default)]
 struct Arc {
     /// Words in a line, once there was one.
     words: Option<usize>,
-    /// The number of the next request; a trace may begin at any.
-    next: Option<u64>,
+    /// The number of the request before; a trace may begin at any.
+    last: Option<u64>,
 }
 
 impl Decode for Arc {
@@ -60,10 +64,10 @@ impl Decode for Arc {
             [start, count, ignored, number] => {
                 whole("ignored", ignored)?;
                 let number = whole("number", number)?;
-                if self.next.is_some_and(|next| next != number) {
+                let last = self.last.replace(number).unwrap_or(number);
+                if number.checked_sub(last).is_none_or(|step| step > 1) {
                     return Err(Cause::form(line, FORM));
                 }
-                self.next = number.checked_add(1);
                 sectors(start, count)?
             }
             _ => return Err(Cause::form(line, FORM)),
@@ -74,8 +78,9 @@ impl Decode for Arc {
 
 impl Encode for Arc {
     fn put(&mut self, record: &Record, out: &mut Vec<u8>) -> Result<(), Cause> {
-        let ((start, count), number) = (sectors_of(record), self.next.unwrap_or(0));
-        self.next = Some(number + 1);
+        let (start, count) = sectors_of(record);
+        let number = self.last.map_or(0, |last| last + 1);
+        self.last = Some(number);
         Ok(writeln!(out, "{start} {count} 0 {number}")?)
     }
 }
@@ -85,12 +90,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn requests_are_numbered_without_a_gap() {
+    fn numbers_of_requests_have_no_gap_and_step_not_back() {
         let mut arc = Arc::default();
         let record = arc.take(b"230027 8 0 0").unwrap();
         assert_eq!(record, Record::range(230_027 * 512, 4096));
         assert!(arc.take(b"1842745 64 0 1").is_ok());
+        assert!(arc.take(b"1842746 64 0 1").is_ok());
         assert!(arc.take(b"216082 8 0 3").is_err());
+        assert!(arc.take(b"216082 8 0 1").is_err());
         assert!(Arc::default().take(b"5 1").is_ok());
         assert!(Arc::default().take(b"5").is_err());
         assert!(Arc::default().take(b"5 1 0 0 0").is_err());
