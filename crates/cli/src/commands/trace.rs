@@ -4,6 +4,7 @@
 //! trace is exit code 2 with file and line, because nothing was tried with it yet. Losses of a
 //! conversion are told on standard error, never in the output.
 
+mod count;
 pub mod source;
 
 use std::io::{self, BufWriter, Write};
@@ -28,6 +29,7 @@ use source::Named;
 pub fn run(args: &Trace, out: &mut dyn Write) -> Result<(), Failure> {
     match &args.what {
         TraceCommand::Info(args) => info(args, out),
+        TraceCommand::Count(args) => count::run(args, out),
         TraceCommand::Convert(args) => to_format(args, out),
     }
 }
