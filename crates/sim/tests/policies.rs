@@ -334,26 +334,26 @@ fn plain_s3_fifo(size: usize) -> Plain {
             return true;
         }
         let was_ghost = take(&mut ghost, object);
-        while small.len() + main.len() >= size {
+        if small.len() + main.len() == size {
             was_full = true;
-            if small.len() < part && !main.is_empty() {
+            if main.len() > size - part || small.is_empty() {
                 evict_main(&mut main, &mut freq);
-                continue;
-            }
-            while !small.is_empty() {
-                let tail = small.remove(0);
-                if freq[&tail] > 1 {
+            } else {
+                while !small.is_empty() {
+                    let tail = small.remove(0);
+                    if freq[&tail] <= 1 {
+                        ghost.push(tail);
+                        break;
+                    }
                     freq.insert(tail, 0);
                     main.push(tail);
-                    if main.len() > size - part {
-                        evict_main(&mut main, &mut freq);
-                    }
-                } else {
-                    ghost.push(tail);
-                    if ghost.len() > size - part {
-                        ghost.remove(0);
-                    }
-                    break;
+                }
+                // All of the small queue moved: main is full now.
+                if small.len() + main.len() == size {
+                    evict_main(&mut main, &mut freq);
+                }
+                if ghost.len() > size - part {
+                    ghost.remove(0);
                 }
             }
         }
@@ -477,7 +477,8 @@ fn drawn(random: &mut Random, count: usize) -> Vec<u32> {
 
 #[test]
 fn every_hit_is_that_of_the_plain_policy() {
-    let plains: &[(&str, fn(usize) -> Plain)] = &[
+    type Make = fn(usize) -> Plain;
+    let plains: &[(&str, Make)] = &[
         ("fifo", |size| plain_queue(size, false)),
         ("lru", |size| plain_queue(size, true)),
         ("clock", plain_clock),

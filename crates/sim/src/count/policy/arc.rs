@@ -53,7 +53,7 @@ impl Policy for Arc {
     fn reference(&mut self, object: u32, weight: u32) -> bool {
         let place = self.queues.place(object);
         if let Some(T1 | T2) = place {
-            self.queues.to_front(T2, object);
+            self.queues.bring_front(T2, object);
             return true;
         }
         let heavy = u64::from(weight);

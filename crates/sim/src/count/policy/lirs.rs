@@ -64,7 +64,7 @@ impl Policy for Lirs {
             self.is_low.resize(at + 1, false);
         }
         if self.is_low[at] {
-            self.stack.to_front(0, object);
+            self.stack.bring_front(0, object);
             self.prune();
             return true;
         }

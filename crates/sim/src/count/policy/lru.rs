@@ -36,7 +36,7 @@ struct Lru {
 impl Policy for Lru {
     fn reference(&mut self, object: u32, weight: u32) -> bool {
         if self.queue.place(object).is_some() {
-            self.queue.to_front(0, object);
+            self.queue.bring_front(0, object);
             return true;
         }
         if u64::from(weight) <= self.capacity {

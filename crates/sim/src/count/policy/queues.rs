@@ -135,7 +135,7 @@ impl<const N: usize> Queues<N> {
     }
 
     /// Moves an object to the front of a queue, from wherever it is.
-    pub(super) fn to_front(&mut self, queue: usize, object: u32) {
+    pub(super) fn bring_front(&mut self, queue: usize, object: u32) {
         if let Some(weight) = self.remove(object) {
             self.push(queue, object, weight);
         }

@@ -7,7 +7,8 @@
 //!
 //! An object counts its uses up to 3. The ghost queue remembers as much as main holds. Until something was given up,
 //! new objects that the small queue has no share for go to main: the paper does not say how a cache fills, and
-//! libCacheSim fills it so.
+//! libCacheSim fills it so. As there, and not in the paper's algorithm, an object that moves to main gives up
+//! nothing by itself, which would leave the cache one object short.
 
 use forerun_core::spec::{Method, Param};
 
@@ -77,10 +78,10 @@ impl Policy for S3Fifo {
         let was_ghost = self.queues.remove(object).is_some();
         while self.resident() + u64::from(weight) > self.capacity {
             self.was_full = true;
-            if self.queues.weight(SMALL) >= self.small || self.queues.objects(MAIN) == 0 {
-                self.give_up_small();
-            } else {
+            if self.queues.weight(MAIN) > self.main || self.queues.objects(SMALL) == 0 {
                 self.give_up_main();
+            } else {
+                self.give_up_small();
             }
         }
         if at >= self.uses.len() {
@@ -110,9 +111,6 @@ impl S3Fifo {
             }
             self.uses[object as usize] = 0;
             self.queues.push(MAIN, object, weight);
-            while self.queues.weight(MAIN) > self.main {
-                self.give_up_main();
-            }
         }
     }
 

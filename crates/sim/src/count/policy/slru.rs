@@ -51,7 +51,7 @@ impl Policy for Slru {
     fn reference(&mut self, object: u32, weight: u32) -> bool {
         if let Some(segment) = self.queues.place(object) {
             let higher = (segment + 1).min(self.segments - 1);
-            self.queues.to_front(higher, object);
+            self.queues.bring_front(higher, object);
             self.settle(higher);
             return true;
         }

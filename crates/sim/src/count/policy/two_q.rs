@@ -65,7 +65,7 @@ impl Policy for TwoQ {
     fn reference(&mut self, object: u32, weight: u32) -> bool {
         match self.queues.place(object) {
             Some(MAIN) => {
-                self.queues.to_front(MAIN, object);
+                self.queues.bring_front(MAIN, object);
                 return true;
             }
             Some(IN) => return true,

@@ -88,14 +88,14 @@ impl Policy for WTinyLfu {
         self.count(object);
         match self.queues.place(object) {
             Some(PROBATION) => {
-                self.queues.to_front(PROTECTED, object);
+                self.queues.bring_front(PROTECTED, object);
                 while self.queues.weight(PROTECTED) > self.protected {
                     self.queues.shift(PROTECTED, PROBATION);
                 }
                 return true;
             }
             Some(queue) => {
-                self.queues.to_front(queue, object);
+                self.queues.bring_front(queue, object);
                 return true;
             }
             None => {}
