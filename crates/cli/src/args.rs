@@ -9,6 +9,7 @@
 #[cfg(feature = "files")]
 mod bench;
 mod command;
+mod count;
 #[cfg(feature = "files")]
 mod files;
 #[cfg(feature = "files")]
@@ -31,6 +32,7 @@ mod watch;
 
 use std::path::PathBuf;
 
+use self::simulate::split_names;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args as Group, Parser, ValueEnum};
 use forerun_baselines::METHODS;
@@ -41,6 +43,7 @@ use forerun_core::{Bytes, depth, detect, dispatch, measure, next_file, reclaim, 
 #[cfg(feature = "files")]
 pub use self::bench::{Bench, Clock, Workload};
 pub use self::command::Command;
+pub use self::count::{Capacity, Policies, TraceCount};
 #[cfg(feature = "files")]
 pub use self::files::{Profile, Read, Storage};
 #[cfg(feature = "files")]
@@ -195,7 +198,7 @@ pub struct Replay {
 /// `forerun list`.
 #[derive(Debug, Group)]
 pub struct List {
-    /// A part (presets, methods, devices, backends, hinted, schedulers, workloads, formats), or the name of an
+    /// A part (presets, methods, devices, backends, hinted, schedulers, workloads, policies, formats), or the name of an
     /// entry, with its differences from its paper [default: everything]
     #[arg(value_name = "WHAT", value_parser = crate::commands::list::selected)]
     pub what: Option<Selected>,
@@ -234,6 +237,7 @@ pub enum Listed {
     Hinted,
     Schedulers,
     Workloads,
+    Policies,
     Formats,
 }
 

@@ -10,8 +10,13 @@
 //!   Belady's MIN (IBM Systems Journal 5, 1966). Next uses come from one pass backwards; the
 //!   resident blocks stand in an order of next use, so a reference costs O(log cache).
 
+pub mod counting;
+pub mod distances;
 pub mod numbering;
+pub mod optimum;
+pub mod policy;
 pub mod recency;
+pub mod references;
 
 use std::collections::BTreeSet;
 

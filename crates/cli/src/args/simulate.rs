@@ -256,18 +256,23 @@ impl FromStr for Presets {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let mut depth = 0u32;
-        let parts = text.split(|c| {
-            match c {
-                '(' => depth += 1,
-                ')' => depth = depth.saturating_sub(1),
-                _ => {}
-            }
-            c == ',' && depth == 0
-        });
+        let parts = split_names(text);
         let parts = parts.map(|part| part.parse().map_err(|e: SimulatedError| e.to_string()));
         parts.collect::<Result<_, _>>().map(Self)
     }
+}
+
+/// Names with commas between, which may also stand inside parentheses.
+pub(super) fn split_names(text: &str) -> impl Iterator<Item = &str> {
+    let mut depth = 0u32;
+    text.split(move |c| {
+        match c {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        c == ',' && depth == 0
+    })
 }
 
 /// The longest computing time before a request: a workload's `think_ns` ends there, too.

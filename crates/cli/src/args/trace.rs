@@ -10,7 +10,7 @@ use forerun_core::Bytes;
 use forerun_sim::trace::format::csv::Columns;
 use forerun_sim::trace::{Format, format};
 
-use super::ListFormat;
+use super::{ListFormat, TraceCount};
 use crate::quantity::parse_size;
 
 /// `forerun trace`.
@@ -27,6 +27,12 @@ pub enum TraceCommand {
     /// Count the requests and blocks of a trace
     #[command(after_long_help = "Examples:\n  forerun trace info requests.csv.zst")]
     Info(TraceInfo),
+    /// Count the misses of caches of several policies and sizes
+    #[command(
+        after_long_help = "Examples:\n  forerun trace count requests.csv --policy lru,arc,s3-fifo,opt --cache 1%,5%,10%\n  \
+        forerun trace count requests.csv --policy lru --curve 50 --format csv"
+    )]
+    Count(TraceCount),
     /// Write a trace in another format
     #[command(
         after_long_help = "Examples:\n  forerun trace convert requests.csv --to plain -o requests.txt"
@@ -94,7 +100,7 @@ pub struct Reading {
     #[arg(long, value_name = "N", default_value = "1024")]
     pub sort_window: u32,
 
-    /// Columns of a csv without a header, as in time-col=1,obj-id-col=2,obj-size-col=3
+    /// Columns of any file in lines, as in time-col=1,obj-id-col=2,obj-size-col=3 (docs/TRACES.md)
     #[arg(long, value_name = "COLUMNS", value_parser = parse_columns)]
     pub columns: Option<Columns>,
 }

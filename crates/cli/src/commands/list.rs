@@ -97,6 +97,9 @@ fn families(what: Option<Listed>) -> Vec<Family> {
     if shown(what, Listed::Workloads) {
         families.push(("workloads", specs(forerun_sim::workload::LIST)));
     }
+    if shown(what, Listed::Policies) {
+        families.push(("policies", specs(forerun_sim::count::policy::LIST)));
+    }
     families
 }
 

@@ -4,6 +4,7 @@
 //! trace is exit code 2 with file and line, because nothing was tried with it yet. Losses of a
 //! conversion are told on standard error, never in the output.
 
+mod count;
 pub mod source;
 
 use std::io::{self, BufWriter, Write};
@@ -28,6 +29,7 @@ use source::Named;
 pub fn run(args: &Trace, out: &mut dyn Write) -> Result<(), Failure> {
     match &args.what {
         TraceCommand::Info(args) => info(args, out),
+        TraceCommand::Count(args) => count::run(args, out),
         TraceCommand::Convert(args) => to_format(args, out),
     }
 }
@@ -136,6 +138,7 @@ fn rows(summary: &Summary, records: &Records, block_bytes: u32) -> Vec<(&'static
         ("answered", json!(summary.answered)),
         ("response_ns", json!(summary.response_ns)),
         ("out_of_order", json!(records.moved())),
+        ("left_out", json!(records.left_out())),
     ]
 }
 
@@ -153,6 +156,10 @@ fn to_format(args: &TraceConvert, out: &mut dyn Write) -> Result<(), Failure> {
         }
     };
     bar.finish_and_clear();
+    if records.left_out() > 0 {
+        let left_out = records.left_out();
+        tracing::warn!("{left_out} requests that neither read nor write are left out");
+    }
     for loss in losses(&done) {
         tracing::warn!("{}: {loss}", args.to.name);
     }

@@ -220,8 +220,9 @@ List presets, methods, devices, backends and trace formats
 Usage: forerun list [OPTIONS] [WHAT]
 
 Arguments:
-  [WHAT]  A part (presets, methods, devices, backends, hinted, schedulers, workloads, formats), or
-          the name of an entry, with its differences from its paper [default: everything]
+  [WHAT]  A part (presets, methods, devices, backends, hinted, schedulers, workloads, policies,
+          formats), or the name of an entry, with its differences from its paper [default:
+          everything]
 
 Options:
       --format <FORMAT>  Output format [default: table] [possible values: table, json]

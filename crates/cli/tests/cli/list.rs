@@ -45,6 +45,7 @@ fn every_preset_and_method_has_a_line() {
         "hinted",
         "schedulers",
         "workloads",
+        "policies",
         "backends",
         "formats",
     ] {
@@ -122,6 +123,7 @@ fn json_is_one_object_with_a_key_a_family() {
             "hinted",
             "measure",
             "next_file",
+            "policies",
             "presets",
             "reclaim",
             "schedulers",
@@ -180,8 +182,7 @@ fn a_name_in_place_of_a_part_shows_its_entries_with_the_differences_from_the_pap
 fn a_name_there_is_not_is_answered_with_the_parts_and_the_nearest_names() {
     let refused = super::forerun("list forestal").code(2);
     let stderr = String::from_utf8_lossy(&refused.get_output().stderr).into_owned();
-    let said =
-        "parts are presets, methods, devices, backends, hinted, schedulers, workloads, formats";
+    let said = "parts are presets, methods, devices, backends, hinted, schedulers, workloads, policies, formats";
     assert!(
         stderr.contains(said) && stderr.contains("the nearest names forestall"),
         "{stderr}"

@@ -48,6 +48,7 @@ compute_ns            0
 answered              0
 response_ns           0
 out_of_order          0
+left_out              0
 
 "#]]);
 }
@@ -59,7 +60,7 @@ fn json_has_the_same_keys() {
     forerun(&format!("trace info {trace} --format json"))
         .success()
         .stdout_eq(str![[r#"
-{"answered":0,"block_bytes":8192,"bytes":0,"compute_ns":0,"devices":1,"distinct_blocks":2,"duration_ns":0,"format":"lirs","out_of_order":0,"reads":3,"references":3,"request_bytes_max":0,"request_bytes_mean":0,"request_bytes_min":0,"requests":3,"response_ns":0,"sequential_per_mille":333,"span_blocks":2,"timed":0,"writes":0}
+{"answered":0,"block_bytes":8192,"bytes":0,"compute_ns":0,"devices":1,"distinct_blocks":2,"duration_ns":0,"format":"lirs","left_out":0,"out_of_order":0,"reads":3,"references":3,"request_bytes_max":0,"request_bytes_mean":0,"request_bytes_min":0,"requests":3,"response_ns":0,"sequential_per_mille":333,"span_blocks":2,"timed":0,"writes":0}
 
 "#]]);
 }
@@ -206,5 +207,103 @@ fn a_trace_of_too_many_blocks_and_a_bomb_end_in_bounded_memory() {
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(2), "{arguments}: {said}");
         assert!(said.contains(message), "{arguments}: {said}");
+    }
+}
+
+#[test]
+fn policies_are_counted_in_caches_of_several_sizes() {
+    let folder = Folder::new();
+    let trace = folder.file("t", b"1\n2\n3\n1\n2\n4\n1\n2\n");
+    forerun(&format!(
+        "trace count {trace} --policy lru,fifo,opt --cache 2,50%,16KiB"
+    ))
+    .success()
+    .stdout_eq(str![[r#"
+policy  objects  references  misses  miss ratio
+lru           2           8       8      1.0000
+lru           2           8       8      1.0000
+lru           2           8       8      1.0000
+fifo          2           8       8      1.0000
+fifo          2           8       8      1.0000
+fifo          2           8       8      1.0000
+opt           2           8       6      0.7500
+opt           2           8       6      0.7500
+opt           2           8       6      0.7500
+
+"#]]);
+    forerun(&format!(
+        "trace count {trace} --policy 2q(in_per_mille=500,out_per_mille=500) --cache 3 --warm-up 4 --format csv"
+    ))
+    .success()
+    .stdout_eq(str![[r#"
+policy,cache_objects,cache_share,references,misses,miss_ratio,miss_ratio_error,bytes,missed_bytes,byte_miss_ratio,byte_miss_ratio_error,sample_per_million,block_bytes
+"2q(in_per_mille=500,out_per_mille=500)",3,0.75,4,[..]
+
+"#]]);
+}
+
+#[test]
+fn objects_weigh_their_bytes_by_sizes() {
+    let folder = Folder::new();
+    let trace = folder.file(
+        "t",
+        b"time,key,size\n0,1,100\n1,2,10\n2,1,100\n3,3,10\n4,2,10\n",
+    );
+    forerun(&format!(
+        "trace count {trace} --sizes --policy lru,gdsf --cache 110B --format json"
+    ))
+    .success()
+    .stdout_eq(str![[r#"
+{"block_bytes":8192,"byte_miss_ratio":0.5652173913043478,"byte_miss_ratio_error":null,"bytes":230,"cache_bytes":110,"cache_share":0.9166666666666666,"miss_ratio":0.8,"miss_ratio_error":null,"missed_bytes":130,"misses":4,"policy":"lru","references":5,"sample_per_million":1000000}
+{"block_bytes":8192,"byte_miss_ratio":0.5217391304347826,"byte_miss_ratio_error":null,"bytes":230,"cache_bytes":110,"cache_share":0.9166666666666666,"miss_ratio":0.6,"miss_ratio_error":null,"missed_bytes":120,"misses":3,"policy":"gdsf","references":5,"sample_per_million":1000000}
+
+"#]]);
+}
+
+#[test]
+fn what_cannot_be_counted_is_refused() {
+    let folder = Folder::new();
+    let trace = folder.file("t", b"1\n2\n");
+    let sized = folder.file("s", b"time,key,size\n0,1,100\n");
+    for (arguments, message) in [
+        (
+            format!("{trace} --policy mru"),
+            "no policy method \"mru\": there is lru, ",
+        ),
+        (
+            format!("{trace} --cache 0"),
+            "a share as 5%, a number of objects, or a size",
+        ),
+        (format!("{trace} --cache 101%"), "from 0.0001% to 100%"),
+        (
+            format!("{trace} --cache 1KiB"),
+            "must hold a block of 8192 bytes",
+        ),
+        (
+            format!("{trace} --cache 1KiB --sizes --policy lru"),
+            "a request has no size",
+        ),
+        (
+            format!("{sized} --cache 5 --sizes --policy lru"),
+            "a share as 5% or a size",
+        ),
+        (
+            format!("{sized} --sizes --policy opt"),
+            "no optimum is known",
+        ),
+        (format!("{trace} --sample 0%"), "from 0.0001% to 100%"),
+        (
+            format!("{trace} --warm-up 2"),
+            "no reference in it to count",
+        ),
+        (format!("{trace} --curve 0"), "from 1 to 1000"),
+        (
+            format!("{trace} --trace-memory 1B"),
+            "no room for more than",
+        ),
+    ] {
+        let refused = forerun(&format!("trace count {arguments}")).code(2);
+        let stderr = String::from_utf8_lossy(&refused.get_output().stderr).into_owned();
+        assert!(stderr.contains(message), "{arguments}: {stderr}");
     }
 }

@@ -141,7 +141,7 @@ fn fit(
     let (record, holds) = (*record, *holds);
     let blocks = match holds.places {
         Places::Blocks | Places::Objects => record.blocks(block_bytes),
-        Places::Bytes | Places::Sectors | Places::All => 0..=0,
+        Places::Bytes | Places::Sectors | Places::Within(_) | Places::All => 0..=0,
     };
     let first = *blocks.start();
     blocks.map(move |block| {
@@ -155,9 +155,21 @@ fn fit(
             }
             Places::Bytes => as_range(&record, block_bytes, 1),
             Places::Sectors => as_range(&record, block_bytes, SECTOR),
+            Places::Within(span) => within(&as_range(&record, block_bytes, 1)?, span),
             Places::All => Ok(record),
         }
     })
+}
+
+/// A range that no multiple of the span divides.
+fn within(record: &Record, span: u64) -> Result<Record, Cause> {
+    let blocks = record.blocks(u32::try_from(span).unwrap_or(u32::MAX));
+    if blocks.start() == blocks.end() {
+        return Ok(*record);
+    }
+    let found = format!("{:?} of {} bytes", record.place, record.bytes);
+    let accepted = "inside one block of the format";
+    Err(Cause::field("range", found.as_bytes(), accepted))
 }
 
 fn as_block(record: &Record, holds: &Holds, block: u64, block_bytes: u32) -> Result<Record, Cause> {

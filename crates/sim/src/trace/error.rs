@@ -12,6 +12,8 @@
 use core::fmt;
 use std::io;
 
+use super::format::Format;
+
 /// The most of a line that is repeated in a message.
 const SHOWN_MAX: usize = 60;
 
@@ -96,8 +98,20 @@ pub enum Cause {
     },
     /// There is no request in it.
     Empty,
-    /// No format was named and none fits.
-    Unknown,
+    /// No format was named, and none fits or several do.
+    Unknown {
+        /// The first line, or a piece of it.
+        found: String,
+        /// The formats that fit and have nothing that no other has.
+        fitting: Vec<&'static str>,
+    },
+    /// A carriage return inside a line, which is two lines on another system.
+    Return {
+        /// The line, or a piece of it.
+        found: String,
+    },
+    /// Columns were told for a format that has its own.
+    Columns,
     /// It is of a format that is not read.
     Foreign(&'static str),
 }
@@ -119,6 +133,22 @@ impl Cause {
             field,
             found: shown(found),
             accepted,
+        }
+    }
+}
+
+impl Cause {
+    /// A line with another one in it.
+    pub(super) fn carriage_return(line: &[u8]) -> Self {
+        Self::Return { found: shown(line) }
+    }
+
+    /// No format fits this beginning, or several do, and none is sure.
+    pub(super) fn unknown(head: &[u8], fitting: impl Iterator<Item = &'static Format>) -> Self {
+        let line = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
+        Self::Unknown {
+            found: shown(line.trim_ascii_end()),
+            fitting: fitting.map(|format| format.name).collect(),
         }
     }
 }
@@ -161,9 +191,21 @@ impl fmt::Display for Cause {
             Self::Names { max } => write!(f, "more than {max} different names: number them"),
             Self::Long { max } => write!(f, "more than {max} requests, which must all be kept"),
             Self::Empty => f.write_str("there is no request in it"),
-            Self::Unknown => f.write_str(
-                "it looks like none of the formats, or like several: --trace-format names one (see `forerun list formats`)",
+            Self::Unknown { found, fitting } if fitting.is_empty() => write!(
+                f,
+                "{found:?}: it looks like none of the formats: --trace-format names one (see `forerun list formats`), \
+                 --columns the columns of any other"
             ),
+            Self::Unknown { found, fitting } => write!(
+                f,
+                "{found:?}: it could be {}: --trace-format names one, --columns the columns of any other",
+                fitting.join(" or ")
+            ),
+            Self::Return { found } => write!(
+                f,
+                "{found:?}: a line must end in a line feed, and have no carriage return before its end"
+            ),
+            Self::Columns => f.write_str("it has columns of its own: --columns are those of a csv"),
             Self::Foreign(name) => f.write_str(name),
         }
     }

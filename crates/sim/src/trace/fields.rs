@@ -177,13 +177,32 @@ impl Names {
 /// Blocks of a file by number or by name. The first one decides for all: where it is a number all
 /// must be, so that a typing error is found; where it is a name every one is, and they are
 /// numbered in the order of first use.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Ids {
     names: Option<Names>,
     is_decided: bool,
+    /// As messages name it.
+    field: &'static str,
+    /// The most names.
+    max: usize,
+}
+
+impl Default for Ids {
+    fn default() -> Self {
+        Self::new("block", Self::MAX)
+    }
 }
 
 impl Ids {
+    pub(super) fn new(field: &'static str, max: usize) -> Self {
+        Self {
+            names: None,
+            is_decided: false,
+            field,
+            max,
+        }
+    }
+
     /// Whether blocks have names.
     pub(super) fn are_names(&self) -> bool {
         self.names.is_some()
@@ -196,16 +215,16 @@ impl Ids {
         let value = digits(word);
         if !self.is_decided {
             self.is_decided = true;
-            self.names = value.is_none().then(|| Names::new(Self::MAX));
+            self.names = value.is_none().then(|| Names::new(self.max));
         }
         let Some(names) = &mut self.names else {
             let accepted = "a number below 2^64, as the first one was (or names throughout)";
-            return value.ok_or_else(|| Cause::field("block", word, accepted));
+            return value.ok_or_else(|| Cause::field(self.field, word, accepted));
         };
         let strange = |byte: &u8| *byte == b',' || byte.is_ascii_control();
         if word.is_empty() || word.iter().any(strange) {
             let accepted = "a name without comma and control characters";
-            return Err(Cause::field("block", word, accepted));
+            return Err(Cause::field(self.field, word, accepted));
         }
         names.number(word).map(u64::from)
     }

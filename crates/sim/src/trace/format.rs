@@ -9,7 +9,11 @@
 //! memory. The order of the list is the order of guessing: the first format whose reader accepts
 //! the beginning of a file is the guess, so the most permissive stand last.
 
+pub mod alibaba;
+pub mod arc;
 pub mod blkparse;
+pub mod cachelib_block;
+pub mod cachelib_kv;
 pub mod csv;
 pub mod disksim;
 pub mod disksim_validate;
@@ -19,14 +23,17 @@ pub mod msr;
 pub mod oracle_general;
 pub mod plain;
 pub mod spc;
+pub mod tencent;
+pub mod twitter;
 pub mod vscsi;
+pub mod webcachesim;
 
 use std::io::Write;
 
 use forerun_core::spec::ChoiceError;
 
 use super::error::Cause;
-use super::fields::SECTOR;
+pub(super) use super::fields::SECTOR;
 use super::record::{Place, Record};
 use super::source::MARK;
 
@@ -39,8 +46,15 @@ pub static LIST: &[Format] = &[
     disksim_validate::FORMAT,
     disksim::FORMAT,
     lirs::FORMAT,
+    arc::FORMAT,
+    alibaba::FORMAT,
+    tencent::FORMAT,
+    twitter::FORMAT,
+    cachelib_kv::FORMAT,
+    cachelib_block::FORMAT,
     csv::FORMAT,
     plain::FORMAT,
+    webcachesim::FORMAT,
     vscsi::FORMAT,
     oracle_general::FORMAT,
 ];
@@ -105,6 +119,8 @@ pub enum Places {
     Bytes,
     /// Ranges of whole sectors.
     Sectors,
+    /// Ranges of bytes of which each lies between two multiples of this number.
+    Within(u64),
     /// Anything.
     All,
 }
@@ -140,7 +156,7 @@ pub struct Options {
     /// The unit of a time without a decimal point in `disksim`, in nanoseconds: 1 for MQSim's
     /// traces, 1,000,000 for DiskSim's own written without decimals.
     pub whole_time_ns: u64,
-    /// Where the columns of a `csv` are, if it has no header.
+    /// Where the columns are. A trace with columns that were told is a `csv`.
     pub columns: Option<csv::Columns>,
 }
 
@@ -200,6 +216,16 @@ pub trait Decode {
     /// # Errors
     /// It is not of this format.
     fn take(&mut self, unit: &[u8]) -> Result<Option<Record>, Cause>;
+
+    /// How often the request that was last taken was made, at least once.
+    fn repeats(&self) -> u32 {
+        1
+    }
+
+    /// Requests so far that were none to read or write, or did not say which of the two.
+    fn left_out(&self) -> u64 {
+        0
+    }
 
     /// The trace is over.
     ///
@@ -275,14 +301,28 @@ impl Format {
     /// `is_whole`.
     #[must_use]
     pub fn guess(head: &[u8], is_whole: bool) -> Option<&'static Self> {
-        let fits = |format: &&Self| format.accepted(head, is_whole).is_none();
-        let fitting = LIST
-            .iter()
-            .find(fits)
-            .filter(|format| (format.is_sure)(head));
-        // A header with a column of another meaning: its reader names it.
-        let has_header = || csv::has_header(head).then_some(&csv::FORMAT);
-        fitting.or_else(has_header)
+        let fitting = Self::fitting(head, is_whole).next();
+        let fitting = fitting.filter(|format| (format.is_sure)(head));
+        // A header with a column of another meaning, or a row that is wrong: its reader names it.
+        fitting.or_else(|| Self::of_header(head))
+    }
+
+    /// The format of a first line that names columns.
+    fn of_header(head: &[u8]) -> Option<&'static Self> {
+        let line = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
+        if cachelib_kv::is_header(line) {
+            return Some(&cachelib_kv::FORMAT);
+        }
+        if cachelib_block::is_header(line) {
+            return Some(&cachelib_block::FORMAT);
+        }
+        csv::is_header(line).then_some(&csv::FORMAT)
+    }
+
+    /// All formats that accept the beginning of a trace.
+    pub(super) fn fitting(head: &[u8], is_whole: bool) -> impl Iterator<Item = &'static Self> {
+        let fits = move |format: &&Self| format.accepted(head, is_whole).is_none();
+        LIST.iter().filter(fits)
     }
 
     /// The tool that reads the records of a beginning which no format here is; none if it is not known.
@@ -297,6 +337,9 @@ impl Format {
     /// the trace is damaged, and its reader says where.
     #[must_use]
     pub fn nearest(head: &[u8], is_whole: bool) -> Option<&'static Self> {
+        if Self::fitting(head, is_whole).next().is_some() {
+            return None;
+        }
         let is_lines = |format: &&Self| (format.reader)(&Options::default()).unit() == Unit::Line;
         let accepted =
             |format: &'static Self| (format.accepted(head, is_whole).unwrap_or(0), format);
@@ -346,6 +389,23 @@ fn next_unit(rest: &[u8], unit: Unit, is_whole: bool) -> Option<(&[u8], &[u8])> 
 /// Any beginning that the reader accepts is of its format.
 pub(super) fn any_of_it(_: &[u8]) -> bool {
     true
+}
+
+/// Whether the cells of this column, counted from 0, are whole numbers in a range.
+pub(super) fn cells_in(head: &[u8], column: usize, range: core::ops::Range<u64>) -> bool {
+    let mut lines = head.split(|byte| *byte == b'\n');
+    // The last line may be cut off.
+    let mut whole = lines.by_ref().take(GUESS_UNITS).peekable();
+    let mut is_in = true;
+    while let Some(line) = whole.next() {
+        if line.trim_ascii().is_empty() || (whole.peek().is_none() && !head.ends_with(b"\n")) {
+            continue;
+        }
+        let cell = line.split(|byte| *byte == b',').nth(column);
+        let number = cell.and_then(|cell| super::fields::digits(cell.trim_ascii()));
+        is_in &= number.is_some_and(|number| range.contains(&number));
+    }
+    is_in
 }
 
 /// Whether a line is a comment in the formats that have no other use for `#`.
@@ -409,6 +469,15 @@ mod tests {
                 "blkparse",
             ),
             ("time_s,obj_id,obj_size\n1,2,3\n", "csv"),
+            ("time\tkey\n1\t2\n", "csv"),
+            ("1 1 0 0\n2 1 0 1\n", "arc"),
+            ("0,R,126703644672,4096,1577808000000626\n", "alibaba"),
+            ("1538323200,12910952,128,0,1063\n", "tencent"),
+            ("0,nz:u:eeW511W3dcH3de3d15ec,22,304,647,get,0\n", "twitter"),
+            (
+                "key,op,size,op_count,key_size\n1668757755,SET,82,1,40\n",
+                "cachelib-kv",
+            ),
         ];
         for (head, name) in cases {
             let guess = Format::guess(head.as_bytes(), true).map(|format| format.name);

@@ -10,7 +10,7 @@ use std::io::Read;
 use std::path::Path;
 
 use super::error::{Cause, Position, TraceError};
-use super::format::{Decode, Format, Options, Unit};
+use super::format::{Decode, Format, Options, Unit, csv};
 use super::record::Record;
 use super::source::Source;
 use super::window::{Placed, Window};
@@ -22,6 +22,8 @@ pub struct Records {
     source: Source,
     decoder: Box<dyn Decode>,
     window: Window,
+    /// The request last read, and how often it is still to be given out.
+    again: Option<(Placed, u32)>,
     /// Requests read from the file.
     found: u64,
     state: State,
@@ -67,11 +69,18 @@ pub fn read(
         TraceError::new(name, format.map(|f| f.name), at, cause, None)
     };
     let source = Source::new(file).map_err(fail)?;
-    let unknown = || match source.head() {
-        [] => Cause::Empty,
-        _ => Cause::Unknown,
-    };
     let (head, is_whole) = (source.head(), source.is_whole());
+    let unknown = || match head {
+        [] => Cause::Empty,
+        _ => Cause::unknown(head, Format::fitting(head, is_whole)),
+    };
+    let format = match (format, &options.columns) {
+        (Some(named), Some(_)) if named.name != csv::FORMAT.name => {
+            return Err(fail(Cause::Columns));
+        }
+        (None, Some(_)) => Some(&csv::FORMAT),
+        _ => format,
+    };
     let guess = || Format::guess(head, is_whole);
     let nearest = || Format::nearest(head, is_whole);
     if let Some(foreign) = Format::foreign(head) {
@@ -88,6 +97,7 @@ pub fn read(
         source,
         decoder: (format.reader)(options),
         window: Window::new(options.sort_window),
+        again: None,
         found: 0,
         state: State::Reading,
         given: None,
@@ -130,6 +140,12 @@ impl Records {
         self.window.moved()
     }
 
+    /// How many requests so far were left out: deletions, and requests without a direction.
+    #[must_use]
+    pub fn left_out(&self) -> u64 {
+        self.decoder.left_out()
+    }
+
     /// Where in the file the request last given out stands.
     #[must_use]
     pub fn position(&self) -> Option<Position> {
@@ -162,6 +178,11 @@ impl Records {
 
     /// Reads one line or record; false at the end.
     fn step(&mut self, at: Position) -> Result<bool, Cause> {
+        if let Some((placed, left)) = self.again.take() {
+            self.again = (left > 1).then_some((placed, left - 1));
+            self.window.push(placed)?;
+            return Ok(true);
+        }
         let more = match self.decoder.unit() {
             Unit::Line => self.source.next_line()?,
             Unit::Bytes(bytes) => self.source.next_record(bytes)?,
@@ -180,6 +201,8 @@ impl Records {
         }
         if let Some(record) = self.decoder.take(unit)? {
             self.found += 1;
+            let left = self.decoder.repeats().saturating_sub(1);
+            self.again = (left > 0).then_some(((at, record), left));
             self.window.push((at, record))?;
         }
         Ok(true)
@@ -190,7 +213,11 @@ impl Records {
         let is_early = self.source.byte() <= self.source.head().len() as u64;
         let about_form = matches!(
             cause,
-            Cause::Form { .. } | Cause::Field { .. } | Cause::LongLine { .. } | Cause::Cut { .. }
+            Cause::Form { .. }
+                | Cause::Field { .. }
+                | Cause::LongLine { .. }
+                | Cause::Return { .. }
+                | Cause::Cut { .. }
         );
         let other = (is_early && about_form)
             .then(|| Format::guess(self.source.head(), self.source.is_whole()))

@@ -116,6 +116,9 @@ impl Source {
         if self.line == 1 && self.unit.starts_with(MARK) {
             self.unit.drain(..MARK.len());
         }
+        if self.unit.contains(&b'\r') {
+            return Err(Cause::carriage_return(&self.unit));
+        }
         Ok(read > 0)
     }
 

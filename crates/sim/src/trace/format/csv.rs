@@ -1,29 +1,31 @@
-//! Requests in comma-separated columns, which a header names or the caller counts.
+//! Requests in columns, which a header names or the caller counts.
 //!
 //! A header names the columns, or the caller counts them in [`Columns`]; without either, exactly
 //! libCacheSim's three are taken, and more are an error. A block is a number or a name, as in
 //! `plain`. Cells may be empty where a request lacks the value, but a block or an offset must be
-//! there. Quoted cells are not read. Written files have every column of a request, so nothing of it
-//! is lost.
+//! there; a row without an operation where others have one is left out and counted, because nobody knows
+//! whether it read or wrote. Quoted cells are not read. Written files have every column of a request, so
+//! nothing of it is lost.
 
 pub mod columns;
+pub(super) mod rows;
 
 use std::io::Write;
 
 use forerun_core::Nanos;
 
 use super::super::error::Cause;
-use super::super::fields::{Ids, op, small, time, whole};
 use super::super::record::{Label, Place, Record};
-use super::{Decode, Encode, Format, Holds, Places};
+use super::{Encode, Format, Holds, Places};
 pub use columns::Columns;
-use columns::Role;
+use columns::NAMES;
+use rows::{First, Rows};
 
 /// The format.
 pub const FORMAT: Format = Format {
     name: "csv",
-    summary: "columns named by a header, or libCacheSim's time, object, size",
-    source: "libCacheSim, doc/quickstart_cachesim.md (csv); the names are forerun's",
+    summary: "columns named by a header or by --columns, or libCacheSim's time, object, size",
+    source: "libCacheSim, doc/quickstart_cachesim.md (csv); the names are forerun's; SYSTOR '17",
     form: FORM,
     is_marked: true,
     is_sure: super::any_of_it,
@@ -38,119 +40,26 @@ pub const FORMAT: Format = Format {
         label: true,
     },
     reader: |options| {
-        Box::new(Csv {
-            columns: options.columns.clone(),
-            before_header: options.columns.as_ref().is_some_and(|c| c.has_header),
-            ids: Ids::default(),
+        Box::new(match &options.columns {
+            Some(columns) => Rows::of(columns.clone(), FORM),
+            None => Rows::after(first, FORM),
         })
     },
     writer: || Box::new(Writer { began: false }),
 };
 
 const FORM: &str = "a header that names a block or offset column, or time,object,size";
-const ROW: &str = "as many cells as the header, or the column numbers, say";
 
-/// Whether a trace begins with a line that names the place of a request, and at least one column more.
-pub(super) fn has_header(head: &[u8]) -> bool {
-    let line = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
-    line.contains(&b',') && Columns::of_header(line).is_some()
+/// Whether a line names the place of a request, and at least one column more.
+pub(super) fn is_header(line: &[u8]) -> bool {
+    let has_several = line.iter().any(|byte| b",\t;".contains(byte));
+    has_several && Columns::of_header(line, NAMES).is_some()
 }
 
-struct Csv {
-    columns: Option<Columns>,
-    /// Whether a header is still to be skipped.
-    before_header: bool,
-    ids: Ids,
-}
-
-impl Decode for Csv {
-    fn take(&mut self, line: &[u8]) -> Result<Option<Record>, Cause> {
-        if std::mem::take(&mut self.before_header) {
-            return Ok(None);
-        }
-        let columns = match &self.columns {
-            Some(columns) => columns,
-            None => {
-                let header = Columns::of_header(line).transpose()?;
-                let is_header = header.is_some();
-                let columns = self.columns.insert(header.unwrap_or_else(Columns::usual));
-                if is_header {
-                    return Ok(None);
-                }
-                columns
-            }
-        };
-        row(columns, &mut self.ids, line).map(Some)
-    }
-}
-
-fn row(columns: &Columns, ids: &mut Ids, line: &[u8]) -> Result<Record, Cause> {
-    let accepted = if columns.has_header || columns.is_open {
-        ROW
-    } else {
-        FORM
-    };
-    let mut cells = line.split(|byte| *byte == columns.delimiter);
-    let mut record = Record::block(0);
-    let (mut block, mut offset) = (None, None);
-    for role in &columns.roles {
-        let cell = cells.next().ok_or_else(|| Cause::form(line, accepted))?;
-        let cell = cell.trim_ascii();
-        match role {
-            _ if cell.is_empty() => {}
-            Role::Block => block = Some(ids.number(cell)?),
-            Role::Offset => offset = Some(whole("offset", cell)?),
-            role => value(*role, cell, &mut record)?,
-        }
-    }
-    if cells.next().is_some() && !columns.is_open {
-        return Err(Cause::form(line, accepted));
-    }
-    record.place = match (block, offset) {
-        (_, Some(offset)) => {
-            let range = Record::range(offset, record.bytes)
-                .ok_or_else(|| Cause::field("offset", line, "bytes that end below 2^64"))?;
-            range.place
-        }
-        (Some(block), None) => {
-            record.is_named = ids.are_names();
-            Place::Block(block)
-        }
-        (None, None) => return Err(Cause::form(line, "a row with a block or an offset")),
-    };
-    Ok(record)
-}
-
-/// Puts the value of a cell where it belongs.
-fn value(role: Role, cell: &[u8], record: &mut Record) -> Result<(), Cause> {
-    match role {
-        Role::Time(unit_ns) => record.arrival = Some(Nanos(time("time", cell, unit_ns)?)),
-        Role::Bytes => record.bytes = small("bytes", cell)?,
-        Role::Device => record.device = small("device", cell)?,
-        Role::Compute => record.compute = Some(Nanos(whole("compute_ns", cell)?)),
-        Role::Response(unit_ns) => record.response = Some(Nanos(time("response", cell, unit_ns)?)),
-        Role::Op => {
-            let pairs = [
-                ("r", "w"),
-                ("read", "write"),
-                ("get", "set"),
-                ("get", "put"),
-            ];
-            let known = pairs.iter().find_map(|(r, w)| op(cell, r, w));
-            let accepted = "r, read, get, w, write, set or put";
-            record.op = known.ok_or_else(|| Cause::field("op", cell, accepted))?;
-        }
-        Role::Label => {
-            let known = Label::NAMES
-                .iter()
-                .find(|(_, name)| name.as_bytes() == cell);
-            let accepted = "Hit, Miss, Doub or Trip";
-            let label = known.ok_or_else(|| Cause::field("label", cell, accepted))?;
-            record.label = Some(label.0);
-        }
-        Role::Block | Role::Offset | Role::Skipped => {}
-    }
-    Ok(())
+/// A header, or a row of libCacheSim's three columns.
+fn first(line: &[u8]) -> Result<First, Cause> {
+    let header = Columns::of_header(line, NAMES).transpose()?;
+    Ok(header.map_or_else(|| First::Row(Columns::usual()), First::Header))
 }
 
 struct Writer {
@@ -201,12 +110,12 @@ mod tests {
 
     #[test]
     fn a_header_names_columns_in_any_order() {
-        let text = "# Size, OP ,time_us,lun,OFFSET\n512,w,3,4,1024\n0,GET,,,0\n";
+        let text = "# Size, OP ,time_us,lun,OFFSET\n512,w,3,4,1024\n0,GET,,,0\n1,,5,0,0\n";
         let found = read(None, text).unwrap();
         assert_eq!(found[0].arrival, Some(Nanos(3000)));
         assert_eq!((found[0].place, found[0].bytes), (Place::Byte(1024), 512));
         assert_eq!((found[0].op, found[1].op), (Op::Write, Op::Read));
-        assert_eq!(found[1].arrival, None);
+        assert_eq!((found[1].arrival, found.len()), (None, 2));
     }
 
     #[test]
@@ -224,6 +133,8 @@ mod tests {
         assert!(read(None, "block,op\n1\n").is_err());
         assert!(read(None, "block,op\n1,r,2\n").is_err());
         assert!(read(None, "block,op\n,r\n").is_err());
+        assert!(read(None, "block,offset\n1,2\n").is_err());
+        assert!(read(None, "block,op_count\n1,0\n").is_err());
         assert!(read(None, "offset,bytes\n18446744073709551615,1\n").is_err());
     }
 }

@@ -12,7 +12,7 @@ use std::io::Write;
 use forerun_core::Nanos;
 
 use super::super::error::Cause;
-use super::super::fields::{in_units, sectors, small, time, words};
+use super::super::fields::{in_units, sectors, small, split, time, words};
 use super::super::record::{Op, Record};
 use super::{Decode, Encode, Format, TIMED_SECTORS, arrival_of, is_comment, sectors_of};
 
@@ -23,7 +23,7 @@ pub const FORMAT: Format = Format {
     source: "DiskSim 4.0 manual, chapter 9.1; MQSim's README, trace-based workloads",
     form: FORM,
     is_marked: true,
-    is_sure: super::any_of_it,
+    is_sure: has_flags_of_one_bit,
     holds: TIMED_SECTORS,
     reader: |options| {
         Box::new(DiskSim {
@@ -33,6 +33,19 @@ pub const FORMAT: Format = Format {
     },
     writer: || Box::new(Writer),
 };
+
+/// Whether all flags are 0 or 1: five numbers are as well a web cache's time, object, size and two features.
+fn has_flags_of_one_bit(head: &[u8]) -> bool {
+    let mut lines: Vec<&[u8]> = head.split(|byte| *byte == b'\n').collect();
+    // The last line may be cut off.
+    let last = lines.pop().filter(|_| lines.is_empty());
+    let flags = lines
+        .into_iter()
+        .chain(last)
+        .filter(|line| !is_comment(line));
+    let mut flags = flags.filter_map(|line| split(line).nth(4));
+    flags.all(|flags| matches!(flags, b"0" | b"1"))
+}
 
 const FORM: &str = "time device first_sector sectors flags(1=read)";
 

@@ -1,0 +1,276 @@
+//! `forerun trace count`: misses of replacement policies in caches of several capacities.
+//!
+//! The trace is read once and its references are kept; every policy and capacity is counted over them. A row a
+//! policy and capacity.
+
+use std::io::Write;
+
+use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use forerun_sim::count::counting::{Counter, Counting, Ratio};
+use forerun_sim::count::references::{Counted, References, ReferencesError, WHOLE};
+use serde_json::{Value, json};
+
+use super::{counted, records};
+use crate::args::{Capacity, Format, TraceCount};
+use crate::failure::Failure;
+use crate::progress;
+use crate::quantity::size;
+
+/// Runs the command.
+///
+/// # Errors
+/// A trace that cannot be read or kept, or a capacity that is none of it.
+pub(super) fn run(args: &TraceCount, out: &mut dyn Write) -> Result<(), Failure> {
+    let has_optimum = args
+        .policy
+        .0
+        .iter()
+        .any(|(_, counter)| *counter == Counter::Optimum);
+    if args.sizes && has_optimum {
+        let why = "--policy opt: no optimum is known for objects of several sizes (--sizes)";
+        return Err(Failure::Usage(why.to_owned()));
+    }
+    let references = references(args)?;
+    let capacities = capacities(args, &references)?;
+    let mut rows = Vec::new();
+    for (name, counter) in &args.policy.0 {
+        let results = counter.count(&references, &capacities, args.warm_up);
+        let results = capacities.iter().zip(results);
+        rows.extend(results.map(|(capacity, counting)| Row {
+            policy: name.clone(),
+            capacity: *capacity,
+            counting,
+        }));
+    }
+    print(&rows, args, &references, out)
+}
+
+/// All references of the trace, or those of the sample.
+fn references(args: &TraceCount) -> Result<References, Failure> {
+    let mut references = References::new(Counted {
+        block_bytes: args.block_bytes,
+        with_writes: args.writes,
+        by_sizes: args.sizes,
+        sample_per_million: args.sample.unwrap_or(WHOLE),
+        memory_bytes: args.trace_memory.0,
+    });
+    let mut records = records(&args.file, &args.reading)?;
+    let bar = progress::steps_without_end("requests");
+    let refused = |error: ReferencesError| match error {
+        ReferencesError::Memory { .. } => {
+            let memory = size(args.trace_memory);
+            Failure::unusable(
+                &args.file,
+                format!("{error} in --trace-memory {memory} (--sample keeps fewer)"),
+            )
+        }
+        other => Failure::unusable(&args.file, other),
+    };
+    for record in counted(&mut records, &bar) {
+        let record = record.map_err(|error| super::unreadable(&error))?;
+        references.add(&record).map_err(refused)?;
+    }
+    bar.finish_and_clear();
+    if references.writes() > 0 {
+        let writes = references.writes();
+        tracing::warn!(
+            "{}: {writes} writes are left out (--writes)",
+            args.file.display()
+        );
+    }
+    if records.left_out() > 0 {
+        let left_out = records.left_out();
+        tracing::warn!(
+            "{}: {left_out} requests that neither read nor write are left out",
+            args.file.display()
+        );
+    }
+    match references.kept().saturating_sub(args.warm_up) {
+        0 => Err(Failure::unusable(
+            &args.file,
+            "there is no reference in it to count",
+        )),
+        _ => Ok(references),
+    }
+}
+
+/// The capacities, each a weight.
+fn capacities(args: &TraceCount, references: &References) -> Result<Vec<u64>, Failure> {
+    let footprint = references.footprint();
+    if let Some(points) = args.curve {
+        return Ok(curve(footprint, points));
+    }
+    let capacity = |capacity: &Capacity| match *capacity {
+        Capacity::Share(share) => {
+            let part = u128::from(footprint) * u128::from(share) / u128::from(WHOLE);
+            Ok((part as u64).max(1))
+        }
+        Capacity::Objects(_) if args.sizes => {
+            let why = "--cache: by --sizes a capacity is a share as 5% or a size as 64MiB";
+            Err(Failure::Usage(why.to_owned()))
+        }
+        Capacity::Objects(objects) => Ok(objects),
+        Capacity::Bytes(bytes) if args.sizes => Ok(bytes),
+        Capacity::Bytes(bytes) => match bytes / u64::from(args.block_bytes) {
+            0 => {
+                let least = args.block_bytes;
+                Err(Failure::Usage(format!(
+                    "--cache {bytes} bytes: must hold a block of {least} bytes (--block-bytes)"
+                )))
+            }
+            blocks => Ok(blocks),
+        },
+    };
+    args.cache.iter().map(capacity).collect()
+}
+
+/// From a thousandth of a footprint to all of it, evenly apart in the logarithm; equal ones once.
+fn curve(footprint: u64, points: u32) -> Vec<u64> {
+    let (most, last) = (
+        footprint.max(1) as f64,
+        f64::from(points.saturating_sub(1).max(1)),
+    );
+    let point = |at: u32| {
+        (most * 1000f64.powf(f64::from(at) / last - 1.0))
+            .round()
+            .max(1.0) as u64
+    };
+    let mut all: Vec<u64> = (0..points).map(point).collect();
+    all.dedup();
+    all
+}
+
+struct Row {
+    policy: String,
+    capacity: u64,
+    counting: Counting,
+}
+
+impl Row {
+    fn columns(&self, args: &TraceCount, references: &References) -> Vec<(&'static str, Value)> {
+        let (counts, is_sample) = (&self.counting.counts, args.sample.is_some());
+        let error = |ratio: Ratio| is_sample.then_some(ratio.error);
+        let share = self.capacity as f64 / references.footprint().max(1) as f64;
+        let bytes = |value: Value| args.sizes.then_some(value).unwrap_or_default();
+        let unit = if args.sizes {
+            "cache_bytes"
+        } else {
+            "cache_objects"
+        };
+        vec![
+            ("policy", json!(self.policy)),
+            (unit, json!(self.capacity)),
+            ("cache_share", json!(share)),
+            ("references", json!(counts.references)),
+            ("misses", json!(counts.misses)),
+            ("miss_ratio", json!(self.counting.miss_ratio.value)),
+            ("miss_ratio_error", json!(error(self.counting.miss_ratio))),
+            ("bytes", bytes(json!(counts.weight))),
+            ("missed_bytes", bytes(json!(counts.missed_weight))),
+            (
+                "byte_miss_ratio",
+                bytes(json!(self.counting.byte_miss_ratio.value)),
+            ),
+            (
+                "byte_miss_ratio_error",
+                bytes(json!(error(self.counting.byte_miss_ratio))),
+            ),
+            ("sample_per_million", json!(args.sample.unwrap_or(WHOLE))),
+            ("block_bytes", json!(args.block_bytes)),
+        ]
+    }
+}
+
+fn print(
+    rows: &[Row],
+    args: &TraceCount,
+    references: &References,
+    out: &mut dyn Write,
+) -> Result<(), Failure> {
+    let columns = rows.iter().map(|row| row.columns(args, references));
+    let text = match args.format {
+        Format::Table => table(rows, args),
+        Format::Json => columns
+            .map(|columns| {
+                let columns = columns
+                    .into_iter()
+                    .map(|(key, value)| (key.to_owned(), value));
+                format!("{}\n", Value::Object(columns.collect()))
+            })
+            .collect(),
+        Format::Csv => {
+            let columns: Vec<_> = columns.collect();
+            let names = columns
+                .first()
+                .map(|columns| columns.iter().map(|(name, _)| (*name).to_owned()).collect());
+            let cell = |(_, value): &(&str, Value)| match value {
+                Value::Null => String::new(),
+                // A policy with several parameters has commas.
+                Value::String(text) if text.contains(',') => format!("\"{text}\""),
+                Value::String(text) => text.clone(),
+                number => number.to_string(),
+            };
+            let line = |cells: Vec<String>| format!("{}\n", cells.join(","));
+            let values = columns
+                .iter()
+                .map(|columns| columns.iter().map(cell).collect());
+            names.into_iter().chain(values).map(line).collect()
+        }
+    };
+    out.write_all(text.as_bytes())
+        .map_err(|e| Failure::output(&e))
+}
+
+fn table(rows: &[Row], args: &TraceCount) -> String {
+    let mut table = Table::new();
+    table
+        .load_preset(presets::NOTHING)
+        .set_content_arrangement(ContentArrangement::Disabled);
+    let mut head = vec![
+        "policy",
+        if args.sizes { "bytes" } else { "objects" },
+        "references",
+        "misses",
+        "miss ratio",
+    ];
+    if args.sizes {
+        head.push("byte miss ratio");
+    }
+    table.set_header(head);
+    let ratio = |ratio: Ratio| match args.sample {
+        Some(_) => format!("{:.4} +- {:.4}", ratio.value, ratio.error),
+        None => format!("{:.4}", ratio.value),
+    };
+    for row in rows {
+        let counts = &row.counting.counts;
+        let mut cells = vec![row.policy.clone()];
+        cells.extend(
+            [row.capacity, counts.references, counts.misses].map(|count| count.to_string()),
+        );
+        cells.push(ratio(row.counting.miss_ratio));
+        if args.sizes {
+            cells.push(ratio(row.counting.byte_miss_ratio));
+        }
+        table.add_row(cells);
+    }
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table
+        .lines()
+        .map(|line| format!("{}\n", line.trim()))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_curve_goes_from_a_thousandth_to_all() {
+        assert_eq!(curve(1_000_000, 4), [1000, 10_000, 100_000, 1_000_000]);
+        assert_eq!(curve(10, 4), [1, 10]);
+        assert_eq!(curve(5, 1), [1]);
+        assert_eq!(curve(0, 3), [1]);
+    }
+}
