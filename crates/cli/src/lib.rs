@@ -24,6 +24,7 @@ pub mod kept;
 #[cfg(feature = "files")]
 pub mod measure;
 pub mod messages;
+pub mod mistakes;
 pub mod papers;
 #[cfg(feature = "files")]
 pub mod profile_file;

@@ -14,6 +14,7 @@ use forerun::args::Args;
 use forerun::environment::Environment;
 use forerun::failure::Failure;
 use forerun::messages::{Messages, clean, filter};
+use forerun::mistakes::explained;
 use tracing_subscriber::prelude::*;
 
 #[allow(
@@ -48,12 +49,14 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     }
-    let words = std::env::args_os();
+    let typed: Vec<_> = std::env::args_os().collect();
+    let words = typed.clone();
     #[cfg(feature = "mount")]
     let words = forerun::mount::options::expand(words);
     let args = match Args::try_parse_from(words) {
         Ok(args) => args,
         Err(error) => {
+            let error = explained(error, &typed);
             // A closed pipe behind --help is no error.
             let _ = error.print();
             let asked_for = matches!(
