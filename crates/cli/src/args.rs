@@ -9,6 +9,8 @@
 #[cfg(feature = "files")]
 mod bench;
 mod command;
+#[cfg(feature = "mount")]
+mod doctor;
 #[cfg(feature = "files")]
 mod files;
 #[cfg(feature = "files")]
@@ -40,6 +42,8 @@ use forerun_core::{Bytes, depth, detect, dispatch, measure, next_file, reclaim, 
 #[cfg(feature = "files")]
 pub use self::bench::{Bench, Clock, Workload};
 pub use self::command::Command;
+#[cfg(feature = "mount")]
+pub use self::doctor::{Doctor, Findings};
 #[cfg(feature = "files")]
 pub use self::files::{Profile, Read, Storage};
 #[cfg(feature = "files")]

@@ -7,6 +7,8 @@ pub mod bench;
 pub mod completions;
 #[cfg(feature = "mount")]
 pub mod ctl;
+#[cfg(feature = "mount")]
+pub mod doctor;
 #[cfg(feature = "files")]
 pub mod layout;
 pub mod list;

@@ -17,6 +17,8 @@ pub mod bench;
 pub mod commands;
 pub mod composition;
 pub mod differences;
+#[cfg(feature = "mount")]
+pub mod doctor;
 #[cfg(feature = "files")]
 pub mod emulation;
 #[cfg(feature = "reproduce")]
@@ -95,6 +97,8 @@ pub fn run_in(args: &Args, environment: &Environment, out: &mut dyn Write) -> Re
         Command::Top(top) => commands::top::run(top, &sockets, out),
         #[cfg(feature = "mount")]
         Command::Ctl(ctl) => commands::ctl::run(ctl, &sockets, out),
+        #[cfg(feature = "mount")]
+        Command::Doctor(doctor) => commands::doctor::run(doctor, environment, &sockets, out),
         #[cfg(feature = "mount")]
         Command::Watch(watch) => commands::watch::run(watch, environment, out),
         #[cfg(feature = "install")]

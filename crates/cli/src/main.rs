@@ -30,6 +30,7 @@ fn main() -> ExitCode {
         forerun_runtime_dir: std::env::var_os("FORERUN_RUNTIME_DIR"),
         xdg_runtime_dir: std::env::var_os("XDG_RUNTIME_DIR"),
         xdg_cache_home: std::env::var_os("XDG_CACHE_HOME"),
+        path: std::env::var_os("PATH"),
         home: std::env::var_os("HOME"),
     };
     // Its lines go to the system's log, which is no terminal.

@@ -12,7 +12,7 @@ use super::{Bench, Layout, Profile, Read};
 #[cfg(feature = "install")]
 use super::{Completions, Man};
 #[cfg(feature = "mount")]
-use super::{Ctl, Mount, Try, Tune, Umount, Watch};
+use super::{Ctl, Doctor, Mount, Try, Tune, Umount, Watch};
 use super::{List, Replay, Simulate, Trace, Version};
 
 /// The command.
@@ -36,6 +36,9 @@ pub enum Command {
     #[cfg(feature = "mount")]
     /// Ask a running mount, or change its limits
     Ctl(Ctl),
+    #[cfg(feature = "mount")]
+    /// Check this machine and its mounts, and say what to do
+    Doctor(Doctor),
     #[cfg(feature = "mount")]
     /// Let the kernel read ahead as far as forerun would, without a mount
     Watch(Watch),

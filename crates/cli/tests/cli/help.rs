@@ -18,6 +18,7 @@ Commands:
   umount       Take a mount off its path
   top          Watch running mounts in the terminal
   ctl          Ask a running mount, or change its limits
+  doctor       Check this machine and its mounts, and say what to do
   watch        Let the kernel read ahead as far as forerun would, without a mount
   read         Write files to standard output, read ahead
   profile      Measure the switching cost and transfer rate of a device

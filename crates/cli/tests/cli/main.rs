@@ -5,6 +5,7 @@
 mod bad_input;
 mod bench;
 mod defaults;
+mod doctor;
 mod emulate;
 mod everyday;
 mod help;
