@@ -11,6 +11,7 @@ mod bench;
 mod command;
 #[cfg(feature = "mount")]
 mod doctor;
+mod explain;
 #[cfg(feature = "files")]
 mod files;
 #[cfg(feature = "files")]
@@ -44,6 +45,7 @@ pub use self::bench::{Bench, Clock, Workload};
 pub use self::command::Command;
 #[cfg(feature = "mount")]
 pub use self::doctor::{Doctor, Findings};
+pub use self::explain::Explain;
 #[cfg(feature = "files")]
 pub use self::files::{Profile, Read, Storage};
 #[cfg(feature = "files")]

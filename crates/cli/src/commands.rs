@@ -9,6 +9,7 @@ pub mod completions;
 pub mod ctl;
 #[cfg(feature = "mount")]
 pub mod doctor;
+pub mod explain;
 #[cfg(feature = "files")]
 pub mod layout;
 pub mod list;

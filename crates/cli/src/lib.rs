@@ -21,6 +21,7 @@ pub mod differences;
 pub mod doctor;
 #[cfg(feature = "files")]
 pub mod emulation;
+pub mod explain;
 #[cfg(feature = "reproduce")]
 pub mod kept;
 #[cfg(feature = "files")]
@@ -105,6 +106,7 @@ pub fn run_in(args: &Args, environment: &Environment, out: &mut dyn Write) -> Re
         Command::Completions(completions) => commands::completions::run(completions, out),
         #[cfg(feature = "install")]
         Command::Man(man) => commands::man::run(man, out),
+        Command::Explain(explain) => commands::explain::run(explain, out),
         Command::List(list) => commands::list::run(list, out),
         Command::Version(version) => commands::version::run(version, out),
     }

@@ -13,7 +13,7 @@ use super::{Bench, Layout, Profile, Read};
 use super::{Completions, Man};
 #[cfg(feature = "mount")]
 use super::{Ctl, Doctor, Mount, Try, Tune, Umount, Watch};
-use super::{List, Replay, Simulate, Trace, Version};
+use super::{Explain, List, Replay, Simulate, Trace, Version};
 
 /// The command.
 #[derive(Debug, Subcommand)]
@@ -92,6 +92,8 @@ pub enum Command {
     #[command(after_long_help = "Examples:\n  \
         forerun reproduce kimbrel96 -o report")]
     Reproduce(Reproduce),
+    /// Explain a message: its cause, and what to do
+    Explain(Explain),
     /// List presets, methods, devices, backends and trace formats
     #[command(after_long_help = "Examples:\n  \
         forerun list presets\n  \

@@ -21,6 +21,7 @@ const COMMANDS: &[&str] = &[
     "ctl hint",
     "ctl set",
     "doctor",
+    "explain",
     "read",
     "profile",
     "bench",

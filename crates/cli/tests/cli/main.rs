@@ -8,6 +8,7 @@ mod defaults;
 mod doctor;
 mod emulate;
 mod everyday;
+mod explain;
 mod help;
 #[cfg(feature = "object-store")]
 #[path = "../../../store/tests/http_server/mod.rs"]
