@@ -95,7 +95,7 @@ fn each_command_has_a_manual_page_and_each_page_its_name() {
         let page = fs::read_to_string(folder.path(&format!("pages/{name}.1"))).unwrap();
         assert!(page.contains(&format!(".TH {name} 1")), "{name}:\n{page}");
         assert!(
-            page.contains("Examples"),
+            page.contains(".SH EXAMPLES"),
             "{name} has no examples:\n{page}"
         );
     }

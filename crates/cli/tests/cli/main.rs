@@ -23,6 +23,7 @@ mod profile;
 mod read;
 mod reproduce;
 mod server;
+mod setup;
 mod simulate;
 #[path = "../../../skipped.rs"]
 mod skipped;
