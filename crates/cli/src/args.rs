@@ -76,7 +76,7 @@ use crate::quantity::{parse_duration, parse_size};
     arg_required_else_help = true
 )]
 #[command(
-    after_help = "Sizes: 64KiB, 1MiB, 100MB (KiB = 1024, kB = 1000). Durations: 8ms. Rates: 80MB/s.\n\
+    after_help = "Sizes: 64KiB, 1MiB, 100MB (KiB = 1024, kB = 1000; 1G = 1GiB). Durations: 8ms. Rates: 80MB/s.\n\
     Exit codes: 0 done, 1 tried and failed, 2 cannot be tried.\n\
     FORERUN_LOG=debug in the environment logs details on stderr.\n\n\
     To begin with:\n  \

@@ -39,7 +39,7 @@ Options:
   -h, --help     Print help
   -V, --version  Print version
 
-Sizes: 64KiB, 1MiB, 100MB (KiB = 1024, kB = 1000). Durations: 8ms. Rates: 80MB/s.
+Sizes: 64KiB, 1MiB, 100MB (KiB = 1024, kB = 1000; 1G = 1GiB). Durations: 8ms. Rates: 80MB/s.
 Exit codes: 0 done, 1 tried and failed, 2 cannot be tried.
 FORERUN_LOG=debug in the environment logs details on stderr.
 
