@@ -12,7 +12,9 @@ use forerun_core::Nanos;
 use forerun_sim::simulate::Outcome;
 use forerun_sim::simulate::disk::Disk;
 use forerun_sim::simulate::grid::{Grid, GridRun};
-use forerun_sim::simulate::input::{BLOCK_BYTES, Input};
+use forerun_sim::simulate::input::{BLOCK_BYTES, Input, suggest};
+use forerun_sim::simulate::pacing::{Loop, Pacing, Readers, Speed};
+use forerun_sim::simulate::placing::{Layout, Order, Regions};
 use forerun_sim::simulate::recorded::Room;
 use forerun_sim::simulate::requests::{Manner, Records, RequestsError, Source};
 use forerun_sim::simulate::run::RunError;
@@ -26,8 +28,8 @@ use crate::errors::{self, value};
 use crate::release::released;
 use crate::settings::names;
 
-/// Processor time of a fetch (Kimbrel et al. 1996, section 3.1).
-const DRIVER: Nanos = Nanos(500_000);
+/// Processor time of a fetch: the default of the command line.
+const DRIVER: Nanos = Nanos(25_000);
 
 /// Presets, and blocks in the cache, if none are named.
 const PRESETS: [&str; 2] = ["demand-lru", "forestall"];
@@ -39,11 +41,13 @@ const TRACE_BYTES_MAX: u64 = 4 << 30;
 /// Presets over a trace or a workload, on modelled disks, in virtual time.
 ///
 /// A dictionary for each preset and cache size, which `pandas.DataFrame` takes; each is one or a
-/// sequence of them. If not given, presets are demand-lru and forestall, with 1280 cache blocks of
-/// 8192 bytes on one disk, or on as many as the trace has. Times are in nanoseconds.
+/// sequence of them. If not given, presets are demand-lru and forestall, with 1280 cache blocks, as large as
+/// most requests of the trace, else of 8192 bytes, on one disk, or on as many as the trace has. Defaults,
+/// `place`, `regions`, `readers_by`, `loop` and `arrivals` are those of `forerun simulate`. Times are in nanoseconds.
 #[pyfunction]
-#[pyo3(signature = (*, workload=None, trace=None, presets=None, device="hp97560",
-    cache_blocks=None, block_bytes=None, disks=None))]
+#[pyo3(signature = (*, workload=None, trace=None, presets=None, device="hdd",
+    cache_blocks=None, block_bytes=None, disks=None, place="address", regions=None,
+    readers_by="one", r#loop=None, arrivals=None))]
 #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
 pub(crate) fn simulate<'py>(
     py: Python<'py>,
@@ -54,6 +58,11 @@ pub(crate) fn simulate<'py>(
     cache_blocks: Option<&Bound<'py, PyAny>>,
     block_bytes: Option<&Bound<'py, PyAny>>,
     disks: Option<&Bound<'py, PyAny>>,
+    place: &str,
+    regions: Option<&str>,
+    readers_by: &str,
+    r#loop: Option<&str>,
+    arrivals: Option<&str>,
 ) -> PyResult<Vec<Bound<'py, PyDict>>> {
     let presets = match presets {
         None => PRESETS.map(str::to_owned).into(),
@@ -73,27 +82,28 @@ pub(crate) fn simulate<'py>(
             sizes.map(|size| blocks(&size?)).collect::<PyResult<_>>()?
         }
     };
-    let block_bytes = block_bytes.map_or(Ok(BLOCK_BYTES), |given| {
-        within("block_bytes", given, 512..=1 << 20)
-    })?;
-    if !block_bytes.is_power_of_two() {
+    let block_bytes = block_bytes.map(|given| within("block_bytes", given, 512..=1 << 20));
+    let block_bytes = block_bytes.transpose()?;
+    if let Some(odd) = block_bytes.filter(|bytes| !bytes.is_power_of_two()) {
         let range = "must be a power of two from 512 to 1048576";
-        return Err(value(format!("block_bytes of {block_bytes}: {range}")));
+        return Err(value(format!("block_bytes of {odd}: {range}")));
     }
+    let layout = layout(place, regions)?;
+    let pacing = pacing(readers_by, r#loop, arrivals)?;
     let disks = disks.map(|given| within("disks", given, 1..=1024));
     let disks = disks.transpose()?;
     let wanted = disks.and_then(|disks| u16::try_from(disks).ok());
     let disk = Disk::named(device, None).map_err(value)?;
     let input = match (workload, trace) {
-        (Some(text), None) => released(py, || made(text, block_bytes))??,
+        (Some(text), None) => released(py, || made(text, block_bytes.unwrap_or(BLOCK_BYTES)))??,
         (None, Some(path)) => released(py, || recorded(&path, block_bytes))??,
         _ => return Err(value("simulate: give either workload or trace")),
     };
-    let grid = Grid::new(&input, &disk, DRIVER);
-    let beyond = grid.beyond(None, wanted, false).map_err(value)?;
-    if let Some(beyond) = beyond {
-        return Err(value(format!("device {device}: {beyond}")));
-    }
+    let grid = Grid {
+        layout,
+        pacing,
+        ..Grid::new(&input, &disk, DRIVER)
+    };
     let mut runs = Vec::new();
     for name in &presets {
         for &blocks in &cache_blocks {
@@ -104,6 +114,11 @@ pub(crate) fn simulate<'py>(
             let run = grid.plan(&preset, wanted, blocks, &|_| Ok(()));
             runs.push(run.map_err(|e| refused(&e))?);
         }
+    }
+    let has_engine = !runs.iter().all(|run| run.preset.is_lru());
+    if let Some(beyond) = grid.beyond(wanted, has_engine).map_err(value)? {
+        let way_out = "place=\"packed\" lays the touched blocks without gaps";
+        return Err(value(format!("device {device}: {beyond}; {way_out}")));
     }
     let mut rows = Vec::new();
     for run in &runs {
@@ -116,6 +131,64 @@ pub(crate) fn simulate<'py>(
         rows.push(row(py, &grid, run, &outcome)?);
     }
     Ok(rows)
+}
+
+/// Where blocks of a trace lie, by the names of the command line.
+fn layout(place: &str, regions: Option<&str>) -> PyResult<Layout> {
+    let orders = [Order::Address, Order::Packed, Order::Dense];
+    let order = orders.into_iter().find(|order| order.name() == place);
+    let order = order.ok_or_else(|| {
+        value(format!(
+            "place of {place:?}: must be address, packed or dense"
+        ))
+    })?;
+    let all = [Regions::Concatenated, Regions::Striped];
+    let regions = regions.map(|name| {
+        let found = all.into_iter().find(|regions| regions.name() == name);
+        found.ok_or_else(|| {
+            value(format!(
+                "regions of {name:?}: must be concatenated or striped"
+            ))
+        })
+    });
+    Ok(Layout {
+        order,
+        regions: regions.transpose()?,
+    })
+}
+
+/// Readers and when requests begin, by the names of the command line.
+fn pacing(readers: &str, when: Option<&str>, arrivals: Option<&str>) -> PyResult<Pacing> {
+    let readers = match readers {
+        "one" => Readers::One,
+        "device" | "file" | "lun" => Readers::Device,
+        _ => {
+            return Err(value(format!(
+                "readers_by of {readers:?}: must be one or device"
+            )));
+        }
+    };
+    let speed = arrivals.map(|text| {
+        let speed = text.parse::<Speed>();
+        speed.map_err(|e| value(format!("arrivals of {text:?}: {e}")))
+    });
+    let speed = speed.transpose()?;
+    let when = match (when, speed) {
+        (Some("closed"), Some(_)) => return Err(value("arrivals: a closed loop has none")),
+        (Some("closed"), None) | (None, None) => Loop::Closed,
+        (Some("open"), _) | (None, Some(_)) => Loop::Open,
+        (Some("paced"), _) => Loop::Paced,
+        (Some(other), _) => {
+            return Err(value(format!(
+                "loop of {other:?}: must be closed, open or paced"
+            )));
+        }
+    };
+    Ok(Pacing {
+        readers,
+        when,
+        speed: speed.unwrap_or_default(),
+    })
 }
 
 fn blocks(given: &Bound<'_, PyAny>) -> PyResult<u32> {
@@ -149,7 +222,7 @@ fn room() -> Room {
     }
 }
 
-fn recorded(path: &Path, block_bytes: u32) -> PyResult<Input> {
+fn recorded(path: &Path, block_bytes: Option<u32>) -> PyResult<Input> {
     // A missing file is an `OSError`, anything wrong inside it a `ValueError`.
     std::fs::File::open(path).map_err(|e| errors::system(&e, Some(path)))?;
     let path = path.to_owned();
@@ -161,6 +234,13 @@ fn recorded(path: &Path, block_bytes: u32) -> PyResult<Input> {
         })))
     };
     let records = open().map_err(|e| refused("trace", &e.into()))?;
+    let (block_bytes, records) = match block_bytes {
+        Some(block_bytes) => (block_bytes, records),
+        None => {
+            let (suggested, records) = suggest(records, false);
+            (suggested.block_bytes, records)
+        }
+    };
     let source = Source {
         open: Box::new(open),
         manner: manner(block_bytes),
@@ -189,6 +269,13 @@ fn row<'py>(
     dict.set_item("disks", grid.input.disks(run.wanted))?;
     dict.set_item("cache_blocks", run.cache_blocks)?;
     dict.set_item("block_bytes", grid.input.block_bytes)?;
+    let is_files = grid.input.workload.is_some() && !run.preset.is_hinted();
+    let recorded = grid.input.recorded.as_ref();
+    let recorded = recorded.filter(|_| !is_files && !grid.disk.is_unit());
+    let disks = grid.input.disks(run.wanted);
+    let regions = recorded.map(|recorded| grid.layout.regions_of(recorded, disks).name());
+    dict.set_item("place", recorded.map(|_| grid.layout.order.name()))?;
+    dict.set_item("regions", regions)?;
     let counts = [
         ("reads", outcome.reads),
         ("hits", outcome.hits),
@@ -206,7 +293,14 @@ fn row<'py>(
     for (name, count) in counts {
         dict.set_item(name, count)?;
     }
-    dict.set_item("response_mean_ns", outcome.response_mean)?;
+    dict.set_item("device_response_mean_ns", outcome.response_mean)?;
+    let pacing = grid.input.source.as_ref().map(|_| grid.pacing);
+    dict.set_item("readers_by", pacing.map(|pacing| pacing.readers.name()))?;
+    dict.set_item("loop", pacing.map(|pacing| pacing.when.name()))?;
+    dict.set_item("saturated", outcome.is_saturated)?;
+    for (name, time) in outcome.tails() {
+        dict.set_item(name, time)?;
+    }
     let share = |busy: &u64| (*busy as f64 / outcome.elapsed.max(1) as f64).min(1.0);
     let busy: Vec<f64> = outcome.busy.iter().map(share).collect();
     dict.set_item("device_utilisation", busy)?;

@@ -1,5 +1,8 @@
 """The simulator: rows as dictionaries, and refusals before the first run."""
 
+import math
+import random
+
 import pytest
 
 import forerun
@@ -29,6 +32,55 @@ def test_equal_calls_have_equal_rows():
     assert forerun.simulate(**call) == forerun.simulate(**call)
 
 
+def shuffled(tmp_path, blocks, files):
+    """Blocks in random order, each once: as numbers, or as a log of fio over files."""
+    numbers = list(range(blocks))
+    random.Random(5).shuffle(numbers)
+    if files == 0:
+        lines = [str(number) for number in numbers]
+    else:
+        lines = ["fio version 3 iolog"]
+        lines += [f"0 f{number % files} read {number // files * 8192} 8192" for number in numbers]
+    trace = tmp_path / f"shuffled{files}"
+    trace.write_text("\n".join(lines) + "\n")
+    return trace
+
+
+@pytest.mark.parametrize(("files", "disks"), [(0, None), (2, None), (2, 1), (16, 1)])
+@pytest.mark.parametrize("place", ["address", "packed"])
+def test_no_preset_foresees_a_random_permutation(tmp_path, files, disks, place):
+    trace = shuffled(tmp_path, 20_000, files)
+    presets = ["none", "demand-lru", "linux-2.6.24", "cp", "forerun"]
+    rows = forerun.simulate(
+        trace=trace, presets=presets, cache_blocks=640, disks=disks, place=place
+    )
+    for row in rows:
+        assert (row["place"], row["regions"], row["device"]) == (place, "concatenated", "hdd")
+        hits = row["hits"] + row["late_hits"]
+        assert hits <= 1.1 * 640 * math.log(20_000 / 640), row
+        assert row["elapsed_ns"] >= 0.9 * rows[0]["elapsed_ns"], row
+
+
+def test_the_order_of_first_use_is_refused_for_presets_that_prefetch(tmp_path):
+    trace = shuffled(tmp_path, 2000, 0)
+    rows = forerun.simulate(trace=trace, presets=["none", "forestall"], place="dense")
+    assert {row["place"] for row in rows} == {"dense"}
+    with pytest.raises(ValueError, match="order of first use"):
+        forerun.simulate(trace=trace, presets=["forerun"], place="dense")
+
+
+def test_responses_of_an_open_loop(tmp_path):
+    trace = tmp_path / "log"
+    lines = [f"{at * 20_000} f{at % 2} read {at * 7919 % 500 * 81920} 8192" for at in range(500)]
+    trace.write_text("\n".join(["fio version 3 iolog", *lines]) + "\n")
+    call = {"trace": trace, "presets": "none", "disks": 1, "cache_blocks": 1280}
+    row = forerun.simulate(**call, loop="open", readers_by="file")[0]
+    assert (row["loop"], row["readers_by"], row["saturated"]) == ("open", "device", False)
+    assert 0 < row["response_p50_ns"] <= row["response_p99_ns"] <= row["response_max_ns"]
+    row = forerun.simulate(**call, arrivals="10x")[0]
+    assert row["saturated"] and row["response_p99_ns"] is None
+
+
 def test_pandas_takes_the_rows():
     pandas = pytest.importorskip("pandas")
     rows = forerun.simulate(workload="sequential(file_bytes=1048576)", cache_blocks=[64, 128])
@@ -49,6 +101,11 @@ def test_pandas_takes_the_rows():
         ({"workload": "sequential", "block_bytes": 1000}, "must be a power of two from 512"),
         ({"workload": "sequential", "disks": 0}, "disks of 0: must lie from 1 to 1024"),
         ({"workload": "many-readers", "presets": ["forestall"]}, "plans for one reader"),
+        ({"workload": "sequential", "place": "dence"}, "must be address, packed or dense"),
+        ({"workload": "sequential", "regions": "x"}, "must be concatenated or striped"),
+        ({"workload": "sequential", "loop": "x"}, "must be closed, open or paced"),
+        ({"workload": "sequential", "readers_by": "x"}, "must be one or device"),
+        ({"workload": "sequential", "arrivals": "0x"}, "from 0.001x to 1000x"),
     ],
 )
 def test_values_that_cannot_be_used_are_named(arguments, message):

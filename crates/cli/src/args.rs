@@ -23,6 +23,7 @@ mod reproduce;
 #[cfg(feature = "install")]
 mod setup;
 mod simulate;
+mod sweep;
 mod trace;
 #[cfg(feature = "mount")]
 mod trial;
@@ -56,7 +57,8 @@ pub use self::mount::{Ctl, Mount, Order, Top, Umount};
 pub use self::reproduce::Reproduce;
 #[cfg(feature = "install")]
 pub use self::setup::{Completions, Man};
-pub use self::simulate::{Presets, Simulate, Simulated, Where};
+pub use self::simulate::{Presets, Simulate, Simulated};
+pub use self::sweep::{Diff, Merge, Rerun, Shard, Sweep, SweepCommand};
 pub use self::trace::{Reading, Trace, TraceCommand, TraceConvert, TraceInfo};
 #[cfg(feature = "mount")]
 pub use self::trial::Try;

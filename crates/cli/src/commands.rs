@@ -25,6 +25,7 @@ pub mod replay;
 #[cfg(feature = "reproduce")]
 pub mod reproduce;
 pub mod simulate;
+pub mod sweep;
 #[cfg(feature = "top")]
 pub mod top;
 pub mod trace;

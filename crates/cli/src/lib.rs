@@ -38,6 +38,7 @@ pub mod sources;
 pub mod stack;
 #[cfg(feature = "files")]
 pub mod striping;
+pub mod sweep;
 pub mod terminal;
 #[cfg(feature = "mount")]
 pub mod trial;
@@ -85,6 +86,8 @@ pub fn run_in(args: &Args, environment: &Environment, out: &mut dyn Write) -> Re
         #[cfg(feature = "reproduce")]
         Command::Reproduce(reproduce) => commands::reproduce::run(reproduce, environment, out),
         Command::Simulate(simulate) => commands::simulate::run(simulate, out),
+        Command::Sweep(sweep) => commands::sweep::run(sweep, out),
+        Command::Rerun(rerun) => commands::sweep::rerun(rerun, out),
         Command::Trace(trace) => commands::trace::run(trace, out),
         #[cfg(feature = "mount")]
         Command::Try(args) => commands::trial::run(args, environment, out),

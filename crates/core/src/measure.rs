@@ -13,8 +13,9 @@
 //! An estimate is state of the engine, moved by inputs alone; so a journal replays with it.
 
 mod costs;
-mod epoch;
 pub mod online;
+mod probing;
+mod servers;
 mod single;
 
 use alloc::boxed::Box;

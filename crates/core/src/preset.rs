@@ -147,8 +147,8 @@ pub fn find_in(list: &'static [Preset], name: &str) -> Result<&'static Preset, U
 /// The three known names nearest to `name`: names that contain it or that it contains come first, then
 /// those with fewer letters to change.
 #[must_use]
-pub fn nearest(name: &str, known: impl Iterator<Item = &'static str>) -> Vec<&'static str> {
-    let mut nearest: Vec<&'static str> = known.collect();
+pub fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let mut nearest: Vec<&'a str> = known.collect();
     let is_part = |known: &str| !name.is_empty() && (known.contains(name) || name.contains(known));
     nearest.sort_by_key(|known| (!is_part(known), edit_distance(name, known)));
     nearest.truncate(3);

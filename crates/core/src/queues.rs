@@ -28,6 +28,7 @@ mod load;
 mod memory;
 pub(crate) mod queue;
 pub(crate) mod request;
+mod runs;
 mod turn;
 
 use alloc::boxed::Box;

@@ -20,7 +20,7 @@ use forerun_core::{Bytes, Nanos};
 use forerun_sim::device::Device;
 use forerun_sim::device::instant::Instant;
 use forerun_sim::hinted::host::Host;
-use forerun_sim::simulate::placing::Placing;
+use forerun_sim::simulate::placing::{Layout, Placing, Regions};
 use forerun_sim::simulate::recorded::{Recorded, Room};
 use forerun_sim::simulate::requests::{Manner, Records, Source};
 use forerun_sim::simulate::streamed::{References, Streamed};
@@ -136,7 +136,7 @@ fn simulate(preset: &str, references: u64, blocks: u64) -> Option<()> {
     if kept.is_some() {
         recorded.forget_lookup();
     }
-    let placing = Placing::new(&recorded, Some(1), None, BLOCK);
+    let placing = Placing::new(&recorded, Some(1), Layout::default(), BLOCK);
     let devices = || vec![Box::new(Instant::default()) as Box<dyn Device>];
     let host = Host {
         block_bytes: Bytes(BLOCK.into()),
@@ -147,10 +147,16 @@ fn simulate(preset: &str, references: u64, blocks: u64) -> Option<()> {
         let mut settings = preset.settings(memory).ok()?;
         settings.block_bytes = BLOCK;
         let streamed = Streamed::new(&source, &recorded, &placing);
-        let outcome = engine(settings, host.driver, &streamed, devices()).ok()?;
-        let needs = placing.file_needs();
-        let array = Instant::default();
-        let bound = bound::by_extent(outcome.compute_longest, &needs, &array, 1);
+        let outcome = engine(
+            settings,
+            host.driver,
+            &streamed,
+            Regions::Concatenated,
+            devices(),
+        )
+        .ok()?;
+        let least = bound::least_of(&devices(), &placing.needs(false));
+        let bound = bound::by_extent(outcome.compute_longest, least, 1);
         return (bound.least > 0).then_some(());
     }
     let bound = bound::by_block(&recorded, &placing, CACHE, &host, 0, &devices());
@@ -162,7 +168,7 @@ fn simulate(preset: &str, references: u64, blocks: u64) -> Option<()> {
         let place = |block| placing.place(block);
         lru::run(&host, CACHE, devices(), place, references).ok()?;
     } else {
-        let reads = recorded.reads(Some(1), None, BLOCK);
+        let reads = recorded.reads(Some(1), Layout::default(), BLOCK);
         let setup = Setup::of(preset, 1, CACHE, &METHODS).ok()?;
         hinted(&setup, &host, &reads, devices()).ok()?;
     }

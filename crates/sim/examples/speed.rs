@@ -24,7 +24,7 @@ use forerun_sim::hinted::host::Host;
 use forerun_sim::hinted::synth;
 use forerun_sim::random::Random;
 use forerun_sim::scheduled::behind;
-use forerun_sim::simulate::placing::Placing;
+use forerun_sim::simulate::placing::{Layout, Placing};
 use forerun_sim::simulate::recorded::Recorded;
 use forerun_sim::simulate::requests::{Manner, Records, RequestsError, Source};
 use forerun_sim::simulate::streamed::References;
@@ -86,7 +86,7 @@ fn best(source: &Source, device: &str, scheduler: &str) -> (f64, f64) {
 fn run(source: &Source, device: &str, scheduler: &str) -> Result<(f64, f64), RequestsError> {
     let start = worked();
     let recorded = Recorded::of(source.requests()?, None)?;
-    let placing = Placing::new(&recorded, None, None, BLOCK);
+    let placing = Placing::new(&recorded, None, Layout::default(), BLOCK);
     let host = Host {
         driver: Nanos(0),
         block_bytes: Bytes(BLOCK.into()),

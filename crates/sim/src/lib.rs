@@ -15,7 +15,7 @@
 //! trace, workload           the reads, recorded or made         announce   as hints
 //! wrap, device              the device, innermost last          phased     in the phase of a turn
 //! world, hinted             run by the engine or a planner      simulate   either, as one outcome
-//! record, replay            its decisions, kept and repeated    report     as figures
+//! record, replay            its decisions, kept and repeated    report     as figures, times as percentiles
 //! count                     hits without time                  validate   a drive against measured responses
 //! ```
 //!
@@ -39,6 +39,7 @@ pub mod replay;
 pub mod report;
 pub mod scheduled;
 pub mod simulate;
+pub mod times;
 pub mod trace;
 pub mod validate;
 pub mod workload;

@@ -10,6 +10,7 @@ use forerun_core::measure::Confidence;
 use forerun_core::{Bytes, Ledger, Nanos, Profile};
 
 use crate::device::Usage;
+use crate::times::Times;
 
 /// The results of a run.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -28,6 +29,12 @@ pub struct Report {
     pub readers: Vec<ReaderReport>,
     /// Counters of each device.
     pub devices: Vec<DeviceReport>,
+    /// Responses of reads, hits included: from the time at which a read was due, else from its begin.
+    pub responses: Times,
+    /// Stall of the reads that waited.
+    pub waits: Times,
+    /// Whether reads arrived in an open loop faster than they ended, so that responses grew to the end.
+    pub is_growing: bool,
     /// Stands for all decisions and their times: equal runs have equal digests.
     pub digest: u64,
     /// Events the world went through: inputs, outputs, completions and wakings.
@@ -45,6 +52,8 @@ pub struct ReaderReport {
     pub elapsed: Nanos,
     /// Time it computed between reads.
     pub compute: Nanos,
+    /// The part of that in which other readers of its process had their turns.
+    pub away: Nanos,
     /// Time the driver took from it: starting fetches, copying bytes.
     pub driver: Nanos,
     /// Time it waited.
@@ -62,6 +71,12 @@ pub struct ReaderReport {
 }
 
 impl ReaderReport {
+    /// Time it computed itself.
+    #[must_use]
+    pub fn own_compute(&self) -> Nanos {
+        self.compute.since(self.away)
+    }
+
     /// Whether every nanosecond is accounted for exactly once.
     #[must_use]
     pub fn adds_up(&self) -> bool {
@@ -228,6 +243,9 @@ mod tests {
             bytes: Bytes(7),
             readers: vec![],
             devices: vec![],
+            responses: Times::default(),
+            waits: Times::default(),
+            is_growing: false,
             digest: 0,
             events: 0,
             block_bytes: 4096,

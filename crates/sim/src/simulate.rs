@@ -9,6 +9,7 @@
 //! requests   a trace as requests for blocks, a stream that can be opened again
 //! recorded   its blocks, numbered, and its references if they are kept
 //! placing    where each block lies on so many disks
+//! pacing     readers of a trace, and when its requests begin
 //! hinted     a hinted method over devices                 -> hinted::host  \
 //! in_units   the same, 1 for a hit and F a fetch   -> hinted::unit   \
 //! lru        demand fetching, from a stream         -> lru             > Outcome
@@ -24,6 +25,7 @@ pub mod disk;
 pub mod grid;
 pub mod input;
 pub mod lru;
+pub mod pacing;
 pub mod placing;
 pub mod recorded;
 pub mod requests;
@@ -34,10 +36,12 @@ pub mod streamed;
 use forerun_core::hinted::Setup;
 use forerun_core::{Bytes, Nanos, Settings};
 
+use self::placing::Regions;
 use crate::device::Device;
 use crate::hinted::host::{self, Host};
 use crate::hinted::unit::{self, Instance};
 use crate::hinted::{HostError, Reads};
+use crate::times::Times;
 use crate::workload::Workload;
 use crate::world::Striping;
 use crate::wrap::Meter;
@@ -76,7 +80,57 @@ pub struct Outcome {
     pub compute_longest: u64,
     /// Requests that failed.
     pub failed: u64,
+    /// Responses of reads, hits included: from the time at which a read was due, else from its begin. None
+    /// in units.
+    pub responses: Times,
+    /// Stall of the reads that waited.
+    pub waits: Times,
+    /// Reads arrived faster than the devices served them, and responses grew to the end.
+    pub is_saturated: bool,
 }
+
+impl Outcome {
+    /// Percentiles of responses and waits by their names in rows, in nanoseconds; none where there are no
+    /// times, or a queue grew to the end.
+    pub fn tails(&self) -> impl Iterator<Item = (&'static str, Option<u64>)> + use<'_> {
+        let of = |names: [&'static str; 5], times: &Times| {
+            let is_told = times.count() > 0 && !self.is_saturated;
+            let [p50, p90, p99, p99_9] = [500, 900, 990, 999].map(|at| times.at(at));
+            let values = [p50, p90, p99, p99_9, times.longest()];
+            let values = values.map(|time| is_told.then_some(time.0));
+            names.into_iter().zip(values)
+        };
+        of(RESPONSES, &self.responses).chain(of(WAITS, &self.waits))
+    }
+
+    /// Busy time of the busiest device, in a thousandth of the run's.
+    fn utilisation(&self) -> u64 {
+        let busiest = self.busy.iter().max().copied().unwrap_or(0);
+        let share = u128::from(busiest) * 1000;
+        let share = share.checked_div(self.elapsed.into()).unwrap_or(0);
+        u64::try_from(share).unwrap_or(u64::MAX)
+    }
+}
+
+/// Names of the percentiles of responses and of waits.
+const RESPONSES: [&str; 5] = [
+    "response_p50_ns",
+    "response_p90_ns",
+    "response_p99_ns",
+    "response_p99_9_ns",
+    "response_max_ns",
+];
+const WAITS: [&str; 5] = [
+    "wait_p50_ns",
+    "wait_p90_ns",
+    "wait_p99_ns",
+    "wait_p99_9_ns",
+    "wait_max_ns",
+];
+
+/// Busy time of the busiest device from which on a queue that grows is that of the device, in a thousandth of the
+/// run's.
+const BUSY: u64 = 900;
 
 /// Runs a hinted method over devices, one a disk.
 ///
@@ -108,6 +162,9 @@ pub fn hinted(
         response_mean: Some(report.response_mean().0),
         busy: busy.map(|(busy, servers)| busy.0 / servers).collect(),
         compute_longest: report.compute.0,
+        responses: report.responses.clone(),
+        waits: report.waits.clone(),
+        is_saturated: false,
     })
 }
 
@@ -142,7 +199,7 @@ pub fn in_units(setup: &Setup, instance: &Instance) -> Result<Outcome, HostError
     })
 }
 
-/// Runs the engine over devices, of which files are striped over several by one block.
+/// Runs the engine over devices. Files lie on one each, by turns, or are striped over all by one block.
 ///
 /// # Errors
 /// See [`Scene::run`].
@@ -150,13 +207,14 @@ pub fn engine(
     settings: Settings,
     driver_per_fetch: Nanos,
     workload: &dyn Workload,
+    regions: Regions,
     devices: Vec<Box<dyn Device>>,
 ) -> Result<Outcome, WorldError> {
     let servers: Vec<u64> = devices.iter().map(|d| d.servers().max(1).into()).collect();
     let strip = Striping::raid0(Bytes(settings.block_bytes.into())).ok();
     let meters: Vec<Meter> = devices.iter().map(|_| Meter::default()).collect();
     let metered = devices.into_iter().zip(&meters).map(|(d, m)| m.over(d));
-    let striping = strip.filter(|_| meters.len() > 1);
+    let striping = strip.filter(|_| meters.len() > 1 && regions == Regions::Striped);
     let scene = Scene {
         settings,
         devices: metered.collect(),
@@ -179,7 +237,7 @@ pub fn engine(
     let response: u64 = meters.iter().map(|meter| meter.response().0).sum();
     let completed: u64 = meters.iter().map(Meter::completed).sum();
     let busy = meters.iter().zip(servers);
-    Ok(Outcome {
+    let outcome = Outcome {
         reads: ledger.reads,
         hits: ledger.hits,
         late_hits: ledger.late_hits,
@@ -188,7 +246,7 @@ pub fn engine(
         prefetched: ledger.prefetched,
         evicted_unused: ledger.evicted_unused,
         elapsed: report.elapsed.0,
-        compute: sum(|reader| reader.compute),
+        compute: sum(crate::ReaderReport::own_compute),
         driver: sum(|reader| reader.driver),
         stall: sum(|reader| reader.stall),
         response_mean: Some(response.checked_div(completed).unwrap_or(0)),
@@ -196,9 +254,16 @@ pub fn engine(
         compute_longest: report
             .readers
             .iter()
-            .map(|r| r.compute.0)
+            .map(|r| r.own_compute().0)
             .max()
             .unwrap_or(0),
         failed: meters.iter().map(Meter::failed).sum(),
+        responses: report.responses,
+        waits: report.waits,
+        is_saturated: report.is_growing,
+    };
+    Ok(Outcome {
+        is_saturated: outcome.is_saturated && outcome.utilisation() >= BUSY,
+        ..outcome
     })
 }

@@ -129,6 +129,9 @@ pub type Steps<'a> = Box<dyn Iterator<Item = Step> + 'a>;
 /// The readers of one process, in the order in which they make their steps.
 pub type Turns<'a> = Box<dyn Iterator<Item = usize> + 'a>;
 
+/// Reads in the order in which they are due, and the reader of each.
+pub type Arrivals<'a> = Box<dyn Iterator<Item = (usize, Step)> + 'a>;
+
 /// A read that is announced.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Announcement {
@@ -204,6 +207,11 @@ pub trait Workload: core::fmt::Debug {
     /// of a reader that has no step left is passed over. `None`: each reader is a process of its
     /// own.
     fn turns(&self) -> Option<Turns<'_>> {
+        None
+    }
+    /// An open loop, in place of [steps](Workload::steps): reads that begin when they are [due](Step::not_before),
+    /// whether those before have ended or not. They neither sleep nor compute.
+    fn arrivals(&self) -> Option<Arrivals<'_>> {
         None
     }
     /// The reader whose process a reader belongs to: itself, unless it is there for

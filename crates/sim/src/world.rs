@@ -24,6 +24,7 @@
 //! It moves no data. The guard checks every output, every reader's clock must add up, and the
 //! ledger must balance, or the run ends in an error.
 
+mod arrivals;
 mod carry;
 mod cpus;
 mod error;
@@ -46,7 +47,9 @@ use forerun_core::{
 use crate::device::Device;
 use crate::record::{Digest, Record};
 use crate::report::{DeviceReport, Report};
+use crate::times::Times;
 use crate::workload::{Announcement, Announcements, Turns, Workload};
+use arrivals::{ARRIVAL, Arriving};
 use cpus::Cpus;
 pub use error::WorldError;
 use guard::Guard;
@@ -160,6 +163,11 @@ struct World<'a, 'r> {
     turn: Option<usize>,
     /// Time of the next report of processor time to the engine.
     cpu_told: Nanos,
+    /// Reads that arrive in an open loop.
+    arriving: Option<Arriving<'a>>,
+    /// See [`Report`].
+    responses: Times,
+    waits: Times,
     /// The folders that the readers walk, if they are one process that does.
     walking: Option<Walking>,
     /// The driver's work before any reader's turn, up to when.
@@ -221,7 +229,11 @@ impl<'a, 'r> World<'a, 'r> {
             return Err(WorldError::Count(opened.len()));
         }
         let reader = |(at, file)| Reader::new(file, workload.steps(at));
+        let arrivals = workload.arrivals();
         Ok(Self {
+            arriving: arrivals.map(|steps| Arriving::new(steps, opened.len())),
+            responses: Times::default(),
+            waits: Times::default(),
             table: Arc::clone(engine.table()),
             engine,
             record,
@@ -303,6 +315,9 @@ impl<'a, 'r> World<'a, 'r> {
         }
         (0..self.opened).try_for_each(|reader| self.open(reader))?;
         self.announce(self.workload.hints())?;
+        if self.arriving.is_some() {
+            return self.expect_arrival();
+        }
         match self.turns {
             Some(_) => self.next_turn(),
             None => (0..self.opened)
@@ -392,6 +407,7 @@ impl<'a, 'r> World<'a, 'r> {
             return self.let_on();
         }
         match self.heap.pop() {
+            Some(Reverse((_, _, ARRIVAL))) => self.arrive(),
             Some(Reverse((_, _, reader))) => self.wake(reader),
             None => Ok(()),
         }
@@ -490,6 +506,9 @@ impl<'a, 'r> World<'a, 'r> {
             bookkeeping: self.engine.bookkeeping(),
             bytes: Bytes(readers.iter().map(|reader| reader.bytes.0).sum()),
             devices: accounts.collect(),
+            responses: self.responses.clone(),
+            waits: self.waits.clone(),
+            is_growing: self.arriving.as_ref().is_some_and(Arriving::is_growing),
             readers,
             digest: self.digest.0,
             events: self.events,

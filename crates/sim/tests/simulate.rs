@@ -8,17 +8,13 @@ use forerun_core::hinted::Setup;
 use forerun_core::settings::Notice;
 use forerun_core::{Bytes, Nanos};
 use forerun_sim::device::needs::{Needs, Run};
-use forerun_sim::device::{Device, Request, array::Array};
+use forerun_sim::device::{Device, Request};
 use forerun_sim::hinted::host::Host;
 use forerun_sim::random::Random;
 use forerun_sim::scheduled::{NONE, behind};
-use forerun_sim::simulate::disk::Disk;
-use forerun_sim::simulate::grid::{Grid, Refusal};
-use forerun_sim::simulate::input::Input;
-use forerun_sim::simulate::placing::{Layout, Placing};
+use forerun_sim::simulate::placing::{Layout, Order, Placing, Regions};
 use forerun_sim::simulate::recorded::{Recorded, Room};
 use forerun_sim::simulate::requests::{Manner, Records, Source};
-use forerun_sim::simulate::simulated::Simulated;
 use forerun_sim::simulate::streamed::{self, References, Streamed};
 use forerun_sim::simulate::{bound, engine, hinted, lru};
 use forerun_sim::trace::{Record, TraceError};
@@ -113,7 +109,7 @@ struct Case {
     source: Source,
     recorded: Recorded,
     disks: Option<u16>,
-    layout: Option<Layout>,
+    layout: Layout,
     cache_blocks: u32,
     host: Host,
     device: String,
@@ -126,7 +122,17 @@ impl Case {
         let source = source(&mut random);
         let recorded = Recorded::of(source.requests().unwrap(), Some(Room::ENDLESS)).unwrap();
         let (device, order) = device(&mut random);
-        let layouts = [None, Some(Layout::Address), Some(Layout::Dense)];
+        let orders = [Order::Address, Order::Packed, Order::Dense];
+        let disks = random.chance(700).then(|| random.between(1, 5) as u16);
+        let are_fewer = recorded.disks(disks) <= recorded.told().devices;
+        let layout = Layout {
+            order: *random.pick(&orders).unwrap(),
+            regions: match random.below(3) {
+                0 => None,
+                1 if are_fewer => Some(Regions::Concatenated),
+                _ => Some(Regions::Striped),
+            },
+        };
         let host = Host {
             driver: Nanos(random.pick(&[0, 500_000]).copied().unwrap()),
             block_bytes: Bytes(source.manner.block_bytes.into()),
@@ -136,8 +142,8 @@ impl Case {
                 .unwrap(),
         };
         Self {
-            disks: random.chance(700).then(|| random.between(1, 5) as u16),
-            layout: *random.pick(&layouts).unwrap(),
+            disks,
+            layout,
             cache_blocks: random.between(1, 300) as u32,
             source,
             recorded,
@@ -259,21 +265,21 @@ proptest! {
     #[test]
     fn no_run_of_the_engine_is_below_its_bound(seed: u64) {
         let case = Case::new(seed);
-        if case.disks.is_none() && case.recorded.told().devices > 1 {
-            return Ok(());
-        }
         let bytes = case.source.manner.block_bytes;
         let placing = case.placing();
         let streamed = Streamed::new(&case.source, &case.recorded, &placing);
-        let needs = placing.file_needs();
-        prop_assert_eq!(&bound::needs_of(&streamed, bytes), &needs);
-        let array = Array::new(case.devices(), Bytes(bytes.into()));
+        let needs = placing.needs(false);
+        if let [one] = &needs[..] {
+            prop_assert_eq!(&bound::needs_of(&streamed, bytes), one);
+        }
+        let least = bound::least_of(&case.devices(), &needs);
         for preset in PRESETS {
             let mut settings = preset.settings(Bytes(64 << 20)).unwrap();
             settings.block_bytes = bytes;
-            let run = engine(settings, case.host.driver, &streamed, case.devices());
+            let regions = placing.regions();
+            let run = engine(settings, case.host.driver, &streamed, regions, case.devices());
             let outcome = run.unwrap();
-            let bound = bound::by_extent(outcome.compute_longest, &needs, &array, 1);
+            let bound = bound::by_extent(outcome.compute, least, 1);
             prop_assert!(
                 outcome.elapsed >= bound.least,
                 "{} on {} {}: {} below {bound:?}",
@@ -302,8 +308,8 @@ fn a_request_of_n_blocks_is_one_read_of_n_blocks() {
     let open = Box::new(open);
     let source = Source { open, manner };
     let recorded = Recorded::of(source.requests().unwrap(), None).unwrap();
-    let reads = |layout| {
-        let placing = Placing::new(&recorded, Some(2), Some(layout), 4096);
+    let reads = |order: Order| {
+        let placing = Placing::new(&recorded, Some(2), order.into(), 4096);
         let streamed = Streamed::new(&source, &recorded, &placing);
         let read = |step: forerun_sim::workload::Step| {
             (step.offset.0 / 4096, step.bytes.0 / 4096, step.think.0)
@@ -311,96 +317,10 @@ fn a_request_of_n_blocks_is_one_read_of_n_blocks() {
         streamed.steps(0).map(read).collect::<Vec<_>>()
     };
     let by_address = [(5, 3, 0), (0, 1, 7), (4, 2, 7), (5, 3, 7)];
-    assert_eq!(reads(Layout::Address), by_address);
+    assert_eq!(reads(Order::Address), by_address);
+    let packed = [(2, 3, 0), (0, 1, 7), (1, 2, 7), (2, 3, 7)];
+    assert_eq!(reads(Order::Packed), packed);
     // In the order of first use 4 and 5 are far apart: one request, two reads.
     let by_use = [(0, 3, 0), (3, 1, 7), (4, 1, 7), (0, 1, 0), (0, 3, 7)];
-    assert_eq!(reads(Layout::Dense), by_use);
-}
-
-/// Numbers of blocks, each once, in random order: no method that goes by places can expect the next one.
-fn permutation(devices: u32, is_named: bool) -> Input {
-    let mut random = Random::new(11);
-    let mut numbers: Vec<u64> = (0..40_000).collect();
-    for at in (1..numbers.len()).rev() {
-        numbers.swap(at, random.below(at as u64 + 1) as usize);
-    }
-    let open = move || -> Result<Records<'static>, TraceError> {
-        let record = move |number: u64| {
-            let (device, number) = (
-                (number % u64::from(devices)) as u32,
-                number / u64::from(devices),
-            );
-            let block = Record {
-                device,
-                is_named,
-                ..Record::block(number)
-            };
-            Ok((None, block))
-        };
-        Ok(Box::new(numbers.clone().into_iter().map(record)))
-    };
-    let manner = Manner {
-        block_bytes: 8192,
-        with_writes: false,
-        think: None,
-    };
-    let source = Source {
-        open: Box::new(open),
-        manner,
-    };
-    let records = (source.open)().unwrap();
-    let room = Room {
-        keeps: false,
-        ..Room::ENDLESS
-    };
-    Input::of_trace(records, source, room).unwrap()
-}
-
-#[test]
-fn a_random_permutation_of_blocks_is_missed_by_every_preset() {
-    let disk = Disk::named("hp97560", None).unwrap();
-    for devices in [1, 16] {
-        let input = permutation(devices, false);
-        let grid = Grid::new(&input, &disk, Nanos(0));
-        for preset in PRESETS {
-            let run = grid.plan(&Simulated::Engine(preset), Some(1), 640, &|_| Ok(()));
-            let (outcome, _) = grid.run(&run.unwrap()).unwrap();
-            let (misses, reads) = (outcome.misses, outcome.reads);
-            let name = preset.name;
-            assert_eq!(reads, 40_000, "{name}, {devices} devices");
-            assert!(
-                misses >= 38_000,
-                "{name}, {devices} devices: {misses} misses"
-            );
-        }
-    }
-}
-
-#[test]
-fn a_preset_that_prefetches_is_refused_where_blocks_lie_in_the_order_of_first_use() {
-    let disk = Disk::named("hp97560", None).unwrap();
-    for (is_named, layout) in [
-        (true, None),
-        (true, Some(Layout::Address)),
-        (false, Some(Layout::Dense)),
-    ] {
-        for devices in [1, 3] {
-            let input = permutation(devices, is_named);
-            let grid = Grid {
-                layout,
-                ..Grid::new(&input, &disk, Nanos(0))
-            };
-            let plan = |name: &str| grid.plan(&name.parse().unwrap(), Some(2), 1280, &|_| Ok(()));
-            for name in ["forerun", "linux-2.6.24", "cp"] {
-                assert_eq!(
-                    plan(name).unwrap_err(),
-                    Refusal::FirstUse(is_named),
-                    "{name}"
-                );
-            }
-            for name in ["none", "demand-lru"] {
-                assert!(plan(name).is_ok(), "{name}");
-            }
-        }
-    }
+    assert_eq!(reads(Order::Dense), by_use);
 }

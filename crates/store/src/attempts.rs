@@ -58,7 +58,7 @@ pub(crate) fn may_pass(error: &Error) -> bool {
 /// Before a pause of this length, after 0.7 s of shorter ones, a line says why the reader waits.
 const LONG: Duration = Duration::from_millis(800);
 
-/// Refused connections after which a store that never answered is told to be none: 0.7 s of pauses. A server that
+/// Refused connections, or names without an address, after which a store that never answered is told to be none: 0.7 s of pauses. A server that
 /// begins anew has longer, as one that answered before.
 const REFUSED_MAX: u32 = 4;
 
@@ -71,7 +71,7 @@ pub(crate) struct Attempts {
     is_told: bool,
     /// Whether it was made again with other credentials.
     is_renewed: bool,
-    /// Connections that were refused.
+    /// Attempts that reached no server.
     refused: u32,
 }
 
@@ -123,7 +123,7 @@ impl Attempts {
             }
             Fault::Passing(error) => error,
         };
-        if error.kind() == io::ErrorKind::ConnectionRefused {
+        if failure::is_unreached(&error) {
             self.refused += 1;
             if self.refused >= REFUSED_MAX && !store.is_reached() {
                 return Err(error);

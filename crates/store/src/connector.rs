@@ -15,6 +15,7 @@
 //! ```
 
 use std::cell::Cell;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -33,6 +34,7 @@ use reqwest::redirect::{Action, Attempt, Policy};
 use tokio::net::lookup_host;
 
 use crate::Limits;
+use crate::failure;
 use crate::listed;
 use crate::nameless;
 use crate::web::{WebAddress, bare};
@@ -47,6 +49,14 @@ const REDIRECTS_MAX: usize = 5;
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct Refused(pub(crate) String);
+
+/// A host without an address.
+#[derive(Debug, thiserror::Error)]
+#[error("no host {name}: {why}")]
+pub(crate) struct NoAddress {
+    name: String,
+    why: std::io::Error,
+}
 
 tokio::task_local! {
     static ASKED: Cell<Option<Duration>>;
@@ -120,11 +130,26 @@ impl Resolve for InTurn {
         let turn = self.0.fetch_add(1, Ordering::Relaxed);
         Box::pin(async move {
             // The client puts the port of the address in place of this one.
-            let mut all: Vec<_> = lookup_host((name.as_str(), 0)).await?.collect();
+            let mut all = addresses(name.as_str()).await?;
             let first = turn % all.len().max(1);
             all.rotate_left(first);
             Ok(Box::new(all.into_iter()) as _)
         })
+    }
+}
+
+async fn addresses(
+    name: &str,
+) -> Result<Vec<SocketAddr>, Box<dyn std::error::Error + Send + Sync>> {
+    match lookup_host((name, 0)).await {
+        Ok(all) => Ok(all.collect()),
+        // The resolver has no answer, which is no answer that there is none.
+        Err(why) if why.to_string().contains("Temporary failure") => Err(why.into()),
+        Err(why) => Err(NoAddress {
+            name: name.into(),
+            why,
+        }
+        .into()),
     }
 }
 
@@ -149,6 +174,13 @@ impl HttpService for Guarded {
             let pause = text.and_then(|text| retry_after(text.to_str().ok()?));
             // A request outside of attempts, for credentials, has no pause.
             let _ = ASKED.try_with(|asked| asked.set(pause));
+        }
+        if answer.status() == 301
+            && let Some(region) = answer.headers().get("x-amz-bucket-region")
+            && let Ok(region) = region.to_str()
+        {
+            let why = Refused(failure::other_region(region));
+            return Err(HttpError::new(HttpErrorKind::Request, why));
         }
         if web.is_some() {
             answer = bare(answer, range.as_ref());

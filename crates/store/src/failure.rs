@@ -8,6 +8,7 @@ use forerun_io::source::remote;
 use object_store::Error;
 use reqwest::Url;
 
+use crate::connector::NoAddress;
 use crate::kept::NoKeys;
 use crate::listed::element;
 use crate::store::Store;
@@ -85,6 +86,10 @@ pub(crate) fn of(error: &Error) -> io::Error {
     if let Some(none) = causes(error).find_map(|cause| cause.downcast_ref::<NoKeys>()) {
         return told(&format!("{NO_KEYS}{none}"), libc::EACCES);
     }
+    if let Some(none) = causes(error).find_map(|cause| cause.downcast_ref::<NoAddress>()) {
+        let why = remote::shown(&none.to_string());
+        return io::Error::new(io::ErrorKind::HostUnreachable, why);
+    }
     if let Some(server) = refused(error) {
         let why = format!("no server at {server}: Connection refused");
         return io::Error::new(io::ErrorKind::ConnectionRefused, why);
@@ -118,7 +123,48 @@ fn refused(error: &Error) -> Option<String> {
     let text = chain(error);
     let mut words = text.split_whitespace();
     let url = words.find_map(|word| Url::parse(word).ok().filter(Url::has_host))?;
-    Some(url.origin().ascii_serialization())
+    let server = url.origin().ascii_serialization();
+    Some(match proxy(&url, |name| std::env::var(name).ok()) {
+        Some(name) => format!("{server}, or at the proxy that {name} names"),
+        None => server,
+    })
+}
+
+/// Whether no server was reached: its name has no address, or the connection was refused.
+pub(crate) fn is_unreached(error: &io::Error) -> bool {
+    [
+        io::ErrorKind::ConnectionRefused,
+        io::ErrorKind::HostUnreachable,
+    ]
+    .contains(&error.kind())
+}
+
+/// Whether an error is the answer of a server.
+pub(crate) fn is_answer(error: &io::Error) -> bool {
+    error.kind() != io::ErrorKind::TimedOut
+        && (number(error).is_some() || status(&error.to_string()).is_some())
+}
+
+/// The variable that names the proxy for an address, if one does.
+fn proxy(url: &Url, variable: impl Fn(&str) -> Option<String>) -> Option<&'static str> {
+    let set = |name: &str| variable(name).filter(|value| !value.is_empty());
+    let host = url.host_str()?;
+    let spared = set("no_proxy")
+        .or_else(|| set("NO_PROXY"))
+        .unwrap_or_default();
+    let is_spared = spared
+        .split(',')
+        .map(|name| name.trim().trim_start_matches('.'));
+    let is_spared = is_spared.into_iter().any(|name| {
+        let before = host.strip_suffix(name).filter(|_| !name.is_empty());
+        name == "*" || before.is_some_and(|before| before.is_empty() || before.ends_with('.'))
+    });
+    let names = match url.scheme() {
+        "https" => ["https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"],
+        _ => ["http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"],
+    };
+    let mut names = names.into_iter().filter(|name| set(name).is_some());
+    names.next().filter(|_| !is_spared)
 }
 
 /// Codes of stores whose remedy is known.
@@ -150,7 +196,7 @@ const REMEDIES: [(&[&str], &str); 9] = [
     ),
     (
         &[
-            "PermanentRedirect",
+            ELSEWHERE,
             "TemporaryRedirect",
             "IllegalLocationConstraintException",
         ],
@@ -162,13 +208,24 @@ const REMEDIES: [(&[&str], &str); 9] = [
 /// The remedy for another region.
 const REGION: &str = "the bucket is in another region: set AWS_REGION";
 
+/// The refusal of a bucket in this region.
+pub(crate) fn other_region(region: &str) -> String {
+    format!("{ELSEWHERE}: the bucket is in region {region}: set AWS_REGION={region}")
+}
+
+/// The code of a bucket that is in another region.
+const ELSEWHERE: &str = "PermanentRedirect";
+
 /// The reason of an answer, and its remedy.
 fn reason(error: &Error) -> Option<String> {
     let texts = causes(error).map(ToString::to_string);
     texts
         .filter_map(|text| {
+            if text.starts_with(ELSEWHERE) {
+                return Some(text);
+            }
             if text.contains("redirect without LOCATION") {
-                return Some(format!("PermanentRedirect: {REGION}"));
+                return Some(format!("{ELSEWHERE}: {REGION}"));
             }
             let code = element(&text, "Code")?;
             let (_, remedy) = REMEDIES.iter().find(|(codes, _)| codes.contains(&code))?;
@@ -209,4 +266,34 @@ pub(crate) fn status(text: &str) -> Option<u16> {
 /// The same of the answer behind an error.
 pub(crate) fn status_of(error: &Error) -> Option<u16> {
     causes(error).find_map(|cause| status(&cause.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_variable_of_the_proxy_is_named_but_for_hosts_that_are_spared() {
+        let store = Url::parse("https://b.store.example/k").unwrap();
+        let of = |set: &[(&str, &str)]| {
+            proxy(&store, |name| {
+                let mut set = set.iter().filter(|(set, _)| *set == name);
+                set.next().map(|(_, value)| (*value).to_owned())
+            })
+        };
+        let https = ("HTTPS_PROXY", "http://proxy:3128");
+        assert_eq!(of(&[("http_proxy", "http://proxy:3128")]), None);
+        assert_eq!(of(&[("https_proxy", "")]), None);
+        assert_eq!(of(&[https, ("http_proxy", "x")]), Some("HTTPS_PROXY"));
+        assert_eq!(of(&[("all_proxy", "socks5://proxy")]), Some("all_proxy"));
+        for (spared, expected) in [
+            ("other, store.example", None),
+            (".store.example", None),
+            ("*", None),
+            ("tore.example", Some("HTTPS_PROXY")),
+            ("", Some("HTTPS_PROXY")),
+        ] {
+            assert_eq!(of(&[https, ("NO_PROXY", spared)]), expected, "{spared}");
+        }
+    }
 }

@@ -305,9 +305,11 @@ impl Client {
     fn explained(&self, store: &Arc<Store>, address: &Address, error: io::Error) -> io::Error {
         // A bucket that answered is there, and its object is not.
         let is_told = error.kind() == io::ErrorKind::NotFound && store.is_reached();
-        let is_answer =
-            ![io::ErrorKind::ConnectionRefused, io::ErrorKind::TimedOut].contains(&error.kind());
-        if is_told || !is_answer || address.web.is_some() || failure::is_explained(&error) {
+        if is_told
+            || !failure::is_answer(&error)
+            || address.web.is_some()
+            || failure::is_explained(&error)
+        {
             return error;
         }
         let first = |with: Arc<Connected>| {

@@ -72,10 +72,15 @@ impl ObjectTree {
         let begins = |with| begins(with, self.root.prefix());
         let begins = self.client.ask(&self.store, 1, begins);
         let begins = begins.map_err(|error| StoreError::object(url, &self.store, error))?;
-        match begins || key.as_ref().is_empty() {
-            true => Ok(()),
-            false => Err(StoreError::address(url, "no key begins with it and a /")),
+        if begins || key.as_ref().is_empty() {
+            return Ok(());
         }
+        let head = |with: Arc<Connected>| async move { with.head(key).await.map(drop) };
+        let why = match self.client.ask(&self.store, 1, head) {
+            Ok(()) => "it is an object, and no folder of objects",
+            Err(_) => "no key begins with it and a /",
+        };
+        Err(StoreError::address(url, why))
     }
 }
 

@@ -377,6 +377,12 @@ fn a_refusal_says_the_source_and_the_remedy() {
             "is in region eu-west-9: set AWS_REGION",
         ),
         (301, "PermanentRedirect", "", "is in another region"),
+        (
+            301,
+            "PermanentRedirect",
+            "x-amz-bucket-region: eu-west-9\r\n",
+            "is in region eu-west-9: set AWS_REGION=eu-west-9",
+        ),
         (404, "NoSuchBucket", "", "there is no such bucket"),
     ];
     for (status, code, more, remedy) in remedies {
@@ -386,30 +392,37 @@ fn a_refusal_says_the_source_and_the_remedy() {
 }
 
 #[test]
-fn a_refused_connection_is_told_with_its_endpoint_before_the_patience_is_over() {
+fn a_server_that_is_not_there_is_told_with_its_endpoint_before_the_patience_is_over() {
     let port = TcpListener::bind("127.0.0.1:0")
         .unwrap()
         .local_addr()
         .unwrap()
         .port();
-    let endpoint = format!("http://127.0.0.1:{port}");
-    let set = [
-        ("AWS_ENDPOINT_URL", endpoint.as_str()),
-        ("AWS_ACCESS_KEY_ID", "a"),
-        ("AWS_SECRET_ACCESS_KEY", "b"),
-    ];
-    let set = set.map(|(name, value)| (name.to_owned(), value.to_owned()));
-    // Longer than any test may take.
-    let limits = Limits {
-        deadline: Duration::from_secs(86_400),
-        ..Limits::default()
+    let told = |endpoint: &str| {
+        let set = [
+            ("AWS_ENDPOINT_URL", endpoint),
+            ("AWS_ACCESS_KEY_ID", "a"),
+            ("AWS_SECRET_ACCESS_KEY", "b"),
+        ];
+        let set = set.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        // Longer than any test may take.
+        let limits = Limits {
+            deadline: Duration::from_secs(86_400),
+            ..Limits::default()
+        };
+        let client = Client::with_variables(limits, set).unwrap();
+        [client.open("s3://b/k").err(), client.tree("s3://b").err()]
+            .map(|error| error.unwrap().to_string())
     };
-    let client = Client::with_variables(limits, set).unwrap();
-    let message = client.open("s3://b/k").unwrap_err().to_string();
-    assert_eq!(
-        message,
-        format!("s3://b/k: no server at {endpoint}: Connection refused")
-    );
+    let endpoint = format!("http://127.0.0.1:{port}");
+    let [object, tree] = told(&endpoint);
+    let refused = format!("no server at {endpoint}: Connection refused");
+    assert_eq!(object, format!("s3://b/k: {refused}"));
+    assert_eq!(tree, format!("s3://b: {refused}"));
+    // No resolver asks others for this name, so that its answer is the same without a network.
+    for message in told("http://-:9000") {
+        assert!(message.contains(": no host -: "), "{message}");
+    }
 }
 
 #[test]

@@ -147,16 +147,23 @@ def simulate(
     workload: str | None = None,
     trace: str | PathLike[str] | None = None,
     presets: str | Iterable[str] | None = None,
-    device: str = "hp97560",
+    device: str = "hdd",
     cache_blocks: int | Iterable[int] | None = None,
     block_bytes: int | None = None,
     disks: int | None = None,
+    place: str = "address",
+    regions: str | None = None,
+    readers_by: str = "one",
+    loop: str | None = None,
+    arrivals: str | None = None,
 ) -> list[dict[str, Any]]:
     """Presets over a trace or a workload, on modelled disks, in virtual time.
 
     A dictionary for each preset and cache size, which `pandas.DataFrame` takes; each is one or a sequence of them. If not
-    given, presets are demand-lru and forestall, with 1280 cache blocks of 8192 bytes on one disk, or on
-    as many as the trace has. Times are in nanoseconds.
+    given, presets are demand-lru and forestall, with 1280 cache blocks, as large as most requests of the trace, else of 8192
+    bytes, on one disk, or on as many as the trace has. Defaults, `place` (address, packed or dense), `regions`
+    (concatenated or striped), `readers_by` (one or device), `loop` (closed, open or paced) and `arrivals` (recorded, or
+    as "2x") are those of `forerun simulate`. Times are in nanoseconds.
     """
 
 def reproduce(

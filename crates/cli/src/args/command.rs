@@ -13,7 +13,7 @@ use super::{Bench, Layout, Profile, Read};
 use super::{Completions, Man};
 #[cfg(feature = "mount")]
 use super::{Ctl, Doctor, Mount, Try, Tune, Umount, Watch};
-use super::{Explain, List, Replay, Simulate, Trace, Version};
+use super::{Explain, List, Replay, Rerun, Simulate, Sweep, Trace, Version};
 
 /// The command.
 #[derive(Debug, Subcommand)]
@@ -78,6 +78,17 @@ pub enum Command {
         forerun simulate --workload synth --preset demand-lru,forestall --device hp97560 --cache-blocks 1280\n  \
         forerun simulate --trace requests.csv --device instant --preset demand-lru --cache-blocks 10000")]
     Simulate(Box<Simulate>),
+    /// Run many simulations from a plan, as rows of a file that can be stopped and gone on with
+    #[command(after_long_help = "Examples:\n  \
+        forerun sweep plan.toml -o rows.jsonl\n  \
+        forerun sweep plan.toml -o part3.jsonl --shard 3/16\n  \
+        forerun sweep merge part*.jsonl -o rows.jsonl\n  \
+        forerun sweep diff before.jsonl rows.jsonl")]
+    Sweep(Sweep),
+    /// Make rows of a sweep once more and compare them; exit code 1 if any differ
+    #[command(after_long_help = "Examples:\n  \
+        forerun rerun rows.jsonl")]
+    Rerun(Rerun),
     /// Look into a trace, or write it in another format
     #[command(after_long_help = "Examples:\n  \
         forerun trace info requests.csv.zst\n  \

@@ -8,7 +8,8 @@ use std::str::FromStr;
 use clap::{ArgGroup, Args as Group, ValueEnum};
 use forerun_core::{Bytes, Nanos};
 use forerun_sim::device::scheduler;
-use forerun_sim::simulate::placing::Layout;
+use forerun_sim::simulate::pacing::{self, Loop, Pacing, Speed};
+use forerun_sim::simulate::placing::{self, Layout, Order};
 pub use forerun_sim::simulate::simulated::Simulated;
 use forerun_sim::simulate::simulated::SimulatedError;
 
@@ -17,7 +18,7 @@ use super::{Format, Methods, Noticing, Reading, parse_count};
 use crate::quantity::{parse_duration, parse_size};
 
 /// Flags without a meaning for a drive that is alone with its requests.
-const ALONE: [&str; 11] = [
+const ALONE: [&str; 15] = [
     "preset",
     "scheduler",
     "disks",
@@ -26,6 +27,10 @@ const ALONE: [&str; 11] = [
     "horizon",
     "think",
     "place",
+    "regions",
+    "readers_by",
+    "when",
+    "arrivals",
     "writes",
     "fetch_units",
     "warm",
@@ -64,7 +69,7 @@ pub struct Simulate {
     #[arg(long, value_name = "NAME", value_parser = parse_scheduler)]
     pub scheduler: Option<String>,
 
-    /// Disks to stripe blocks over, with commas between [default: the trace's devices]
+    /// Numbers of disks, with commas between [default: one for each device, file or LUN of the trace]
     #[arg(long, value_name = "D,..", value_delimiter = ',')]
     #[arg(value_parser = |text: &str| parse_count(text, 1024))]
     pub disks: Vec<u32>,
@@ -99,9 +104,25 @@ pub struct Simulate {
     #[arg(long, value_name = "TIME", value_parser = parse_computing)]
     pub think: Option<Nanos>,
 
-    /// Where blocks lie [default: address]; dense is refused for presets that prefetch, which foresee it
-    #[arg(long, value_enum, value_name = "WHERE")]
-    pub place: Option<Where>,
+    /// Order of the blocks of each device, file or LUN of a trace
+    #[arg(long, value_enum, value_name = "ORDER", default_value = "address")]
+    pub place: Place,
+
+    /// Devices, files or LUNs of a trace on --disks [default: concatenated, striped on more disks]
+    #[arg(long, value_enum, value_name = "HOW")]
+    pub regions: Option<Regions>,
+
+    /// Readers of a trace: one process that makes all requests, or one for each device, file or LUN
+    #[arg(long, value_enum, value_name = "WHAT", default_value = "one")]
+    pub readers_by: Readers,
+
+    /// When a request of a trace begins, for the engine's presets [default: closed]
+    #[arg(long = "loop", value_enum, value_name = "HOW")]
+    pub when: Option<When>,
+
+    /// Speed of arrivals, `recorded` or as 2x; means --loop open unless that is given
+    #[arg(long, value_name = "SPEED")]
+    pub arrivals: Option<Speed>,
 
     /// Count writes as reads instead of leaving them out
     #[arg(long)]
@@ -144,25 +165,82 @@ pub struct Simulate {
     pub methods: Methods,
 }
 
-/// Placements of blocks.
+/// Orders of blocks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub enum Where {
+pub enum Place {
     /// At their address or number
     Address,
-    /// In the order of first use
+    /// Touched blocks in the order of addresses, without gaps
+    Packed,
+    /// In the order of first use: refused for presets that prefetch, which would foresee it
     Dense,
 }
 
-impl From<Where> for Layout {
-    fn from(place: Where) -> Self {
-        match place {
-            Where::Address => Self::Address,
-            Where::Dense => Self::Dense,
-        }
-    }
+/// Placements of several devices of a trace.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum Regions {
+    /// One behind the other, on the disks by turns
+    Concatenated,
+    /// Block by block over all disks
+    Striped,
+}
+
+/// Readers of a trace.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum Readers {
+    /// One process
+    One,
+    /// One for each device, file or LUN
+    #[value(alias = "file", alias = "lun")]
+    Device,
+}
+
+/// When a request begins.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum When {
+    /// After the one before of its reader, and the computing between
+    Closed,
+    /// When it arrived, whether those before have ended or not
+    Open,
+    /// When it arrived, but after the one before of its reader
+    Paced,
 }
 
 impl Simulate {
+    /// Readers of a trace, and when its requests begin.
+    #[must_use]
+    pub fn pacing(&self) -> Pacing {
+        let when = match (self.when, self.arrivals) {
+            (Some(When::Closed), _) | (None, None) => Loop::Closed,
+            (Some(When::Open), _) | (None, Some(_)) => Loop::Open,
+            (Some(When::Paced), _) => Loop::Paced,
+        };
+        Pacing {
+            readers: match self.readers_by {
+                Readers::One => pacing::Readers::One,
+                Readers::Device => pacing::Readers::Device,
+            },
+            when,
+            speed: self.arrivals.unwrap_or_default(),
+        }
+    }
+
+    /// Where blocks of a trace lie.
+    #[must_use]
+    pub fn layout(&self) -> Layout {
+        Layout {
+            order: match self.place {
+                Place::Address => Order::Address,
+                Place::Packed => Order::Packed,
+                Place::Dense => Order::Dense,
+            },
+            regions: self.regions.map(|regions| match regions {
+                Regions::Concatenated => placing::Regions::Concatenated,
+                Regions::Striped => placing::Regions::Striped,
+            }),
+        }
+    }
+
     /// Time of a fetch in units.
     #[must_use]
     pub fn fetch_units(&self) -> u64 {

@@ -19,6 +19,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use forerun_sim::simulate::grid::GridRun;
+use indicatif::ProgressBar;
+use serde_json::{Map, Value};
 
 use crate::args::Simulate;
 use crate::failure::Failure;
@@ -35,7 +37,8 @@ pub fn run(args: &Simulate, out: &mut dyn Write) -> Result<(), Failure> {
         return validate::run(args, out);
     }
     let disk = disk::disk(args)?;
-    let input = NamedInput::new(args, &disk)?;
+    let bar = progress::steps_without_end("requests");
+    let input = NamedInput::new(args, &disk, bar)?;
     let grid = plan::grid(args, &input, &disk)?;
     let runs = plan::runs(args, &input, &grid)?;
     let requests = input.input.requests();
@@ -66,6 +69,22 @@ pub fn run(args: &Simulate, out: &mut dyn Write) -> Result<(), Failure> {
     let mut rows: Vec<Row> = rows.collect::<Result<_, _>>()?;
     row::compare(&mut rows);
     row::print(&rows, args.format, out)
+}
+
+/// The row of flags that ask for one run, which shows no progress.
+///
+/// # Errors
+/// A trace, a device or numbers that cannot be used.
+pub fn row(args: &Simulate) -> Result<Map<String, Value>, Failure> {
+    let disk = disk::disk(args)?;
+    let input = NamedInput::new(args, &disk, ProgressBar::hidden())?;
+    let grid = plan::grid(args, &input, &disk)?;
+    let runs = plan::runs(args, &input, &grid)?;
+    let [run] = &runs[..] else {
+        let why = format!("{} runs where there must be one", runs.len());
+        return Err(Failure::Usage(why));
+    };
+    Ok(Row::of(run, &grid, args, &input.name)?.object())
 }
 
 /// The next run that no thread has taken yet.

@@ -53,20 +53,25 @@ fn blocks_are_as_large_as_the_most_common_request() {
 
 /// Byte 51 TB of a disk of 160 GB; and a disk of two blocks, which three do not fit on.
 #[test]
-fn blocks_beyond_the_disk_are_refused_unless_they_are_to_lie_in_the_order_of_first_use() {
+fn blocks_beyond_the_disk_are_refused_unless_they_are_to_lie_without_gaps() {
     let folder = Folder::new();
     let far = folder.file("far", b"0,0,512,r,1.0\n0,99999999999,512,r,1.5\n");
     let assert = forerun(&format!("simulate --trace {far} --preset demand-lru")).code(2);
     let said = String::from_utf8_lossy(&assert.get_output().stderr).into_owned();
     for part in [
         "far:2: block 99999999999 ends at byte 51200000000000",
-        "--place dense",
+        "--place packed",
     ] {
         assert!(said.contains(part), "{said}");
     }
-    let run = format!("--trace {far} --preset demand-lru,none --cache-blocks 4096 --place dense");
-    for row in rows(&run) {
-        assert_eq!(row["place"], "dense");
+    for (place, presets) in [
+        ("packed", "demand-lru,forerun"),
+        ("dense", "demand-lru,none"),
+    ] {
+        let run = format!("--trace {far} --cache-blocks 4096 --place {place} --preset {presets}");
+        for row in rows(&run) {
+            assert_eq!(row["place"], place);
+        }
     }
     let near = folder.file("near", b"0,0,512,r,1.0\n0,9,512,r,1.5\n");
     let near = format!("--trace {near} --preset demand-lru");
@@ -86,7 +91,7 @@ fn blocks_beyond_the_disk_are_refused_unless_they_are_to_lie_in_the_order_of_fir
         said.contains("block 2 ends at byte 6144 of its disk"),
         "{said}"
     );
-    assert!(said.contains("more --disks or a larger --device"), "{said}");
+    assert!(said.contains("a larger --device or more --disks"), "{said}");
 }
 
 /// Of three frames two hold blocks that are not read: there is one less to fetch into until these are
@@ -116,20 +121,30 @@ fn warm_blocks_need_not_be_of_the_trace() {
     }
 }
 
+/// Three devices of a trace on their own disks, on two, on one, and on five.
 #[test]
-fn disks_in_place_of_the_traces_own_are_told() {
+fn how_devices_of_a_trace_lie_on_disks_is_in_the_row() {
     let folder = Folder::new();
-    let trace = folder.file("t", b"1 0\n2 1\n3 0\n") + " --trace-format plain";
-    for (flags, is_told) in [("--disks 2", true), ("", false)] {
-        let assert = forerun(&format!(
-            "simulate --trace {trace} --preset demand-lru {flags}"
-        ));
-        let assert = assert.success();
-        let said = String::from_utf8_lossy(&assert.get_output().stderr).into_owned();
-        assert_eq!(
-            said.contains("--disks in place of its own 2"),
-            is_told,
-            "{said}"
+    let trace = folder.file("t", b"1 0\n2 1\n3 2\n1 0\n") + " --trace-format plain";
+    for (flags, regions, cell) in [
+        ("", "concatenated", " address concatenated "),
+        ("--disks 2", "concatenated", " address concatenated "),
+        ("--disks 5", "striped", " address striped "),
+        (
+            "--disks 1 --regions striped --place packed",
+            "striped",
+            " packed striped ",
+        ),
+    ] {
+        let run = format!("--trace {trace} --preset demand-lru,forerun {flags}");
+        for row in rows(&run) {
+            assert_eq!(row["regions"], regions, "{flags}");
+        }
+        let table = forerun(&format!("simulate {run}")).success();
+        let text = String::from_utf8_lossy(&table.get_output().stdout).into_owned();
+        assert!(
+            text.lines().skip(1).all(|line| line.contains(cell)),
+            "{text}"
         );
     }
 }

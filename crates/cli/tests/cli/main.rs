@@ -2,6 +2,7 @@
 //! compared with the text written here. `SNAPSHOTS=overwrite cargo test -p forerun` writes the
 //! texts anew after a change that is meant.
 
+mod arrivals;
 mod bad_input;
 mod bench;
 mod defaults;
@@ -27,6 +28,7 @@ mod setup;
 mod simulate;
 #[path = "../../../skipped.rs"]
 mod skipped;
+mod sweep;
 mod trace;
 mod tune;
 mod validate;

@@ -29,9 +29,9 @@ fn figure_1_takes_7_units_and_the_optimum_6() {
     ))
     .success()
     .stdout_eq(str![[r#"
-preset              disks  K  reads  hits  late  misses  miss ratio  fetches  unused  elapsed  stall  over bound  bound is
-aggressive              2  4      6     5     1       0      0.1667        3       0        7      1       1.167  optimum
-reverse-aggressive      2  4      6     5     1       0      0.1667        3       0        7      1       1.167  optimum
+preset              disks  place  K  reads  hits  late  misses  miss ratio  fetches  unused  elapsed  stall  p99  over bound  bound is
+aggressive              2  -      4      6     5     1       0      0.1667        3       0        7      1    -       1.167  optimum
+reverse-aggressive      2  -      4      6     5     1       0      0.1667        3       0        7      1    -       1.167  optimum
 
 "#]]);
 }
@@ -46,7 +46,7 @@ fn json_has_the_keys() {
     ))
     .success()
     .stdout_eq(str![[r#"
-{"block_bytes":8192,"bound_kind":"transfer","bound_ns":8914528,"cache_blocks":8,"compute_from":"think","compute_ns":3000000,"device":"hp97560","device_utilisation":[0.5573,0.3645],"disks":2,"driver_ns":75000,"elapsed_ns":38387075,"evicted_unused":0,"failed":0,"fetches":3,"hits":1,"late_hits":0,"miss_ratio":0.75,"misses":3,"notice":null,"over_bound":4.3061,"over_reverse_aggressive":null,"place":"address","prefetched":0,"preset":"demand-lru","reads":4,"response_mean_ns":11795691,"scheduler":"cscan","stall_ns":35312075}
+{"arrivals":null,"block_bytes":8192,"bound_kind":"transfer","bound_ns":8914528,"cache_blocks":8,"compute_from":"think","compute_ns":3000000,"device":"hp97560","device_response_mean_ns":11795691,"device_utilisation":[0.5573,0.3645],"disks":2,"driver_ns":75000,"elapsed_ns":38387075,"evicted_unused":0,"failed":0,"fetches":3,"hits":1,"late_hits":0,"loop":"closed","miss_ratio":0.75,"misses":3,"notice":null,"over_bound":4.3061,"over_reverse_aggressive":null,"place":"address","prefetched":0,"preset":"demand-lru","readers_by":"one","reads":4,"regions":"striped","response_max_ns":18375371,"response_p50_ns":3031039,"response_p90_ns":18375371,"response_p99_9_ns":18375371,"response_p99_ns":18375371,"saturated":false,"scheduler":"cscan","stall_ns":35312075,"wait_max_ns":18350371,"wait_p50_ns":14024703,"wait_p90_ns":18350371,"wait_p99_9_ns":18350371,"wait_p99_ns":18350371}
 
 "#]]);
 }
@@ -61,9 +61,9 @@ fn csv_has_a_header_and_a_row_a_run() {
     ))
     .success()
     .stdout_eq(str![[r#"
-preset,device,scheduler,disks,cache_blocks,block_bytes,compute_from,place,notice,reads,hits,late_hits,misses,miss_ratio,fetches,prefetched,evicted_unused,failed,elapsed_ns,compute_ns,driver_ns,stall_ns,response_mean_ns,device_utilisation,bound_ns,bound_kind,over_bound,over_reverse_aggressive
-demand-lru,instant,cscan,1,2,8192,none,address,,4,0,0,4,1.0,4,0,0,0,100000,0,100000,0,0,0.0,75000,compute + driver of each block once,1.3333,
-demand-lru,instant,cscan,1,8,8192,none,address,,4,1,0,3,0.75,3,0,0,0,75000,0,75000,0,0,0.0,75000,compute + driver of each block once,1.0,
+preset,device,scheduler,disks,cache_blocks,block_bytes,compute_from,place,regions,notice,reads,hits,late_hits,misses,miss_ratio,fetches,prefetched,evicted_unused,failed,elapsed_ns,compute_ns,driver_ns,stall_ns,device_response_mean_ns,device_utilisation,bound_ns,bound_kind,over_bound,over_reverse_aggressive,readers_by,loop,arrivals,saturated,response_p50_ns,response_p90_ns,response_p99_ns,response_p99_9_ns,response_max_ns,wait_p50_ns,wait_p90_ns,wait_p99_ns,wait_p99_9_ns,wait_max_ns
+demand-lru,instant,cscan,1,2,8192,none,address,concatenated,,4,0,0,4,1.0,4,0,0,0,100000,0,100000,0,0,0.0,75000,compute + driver of each block once,1.3333,,one,closed,,false,25000,25000,25000,25000,25000,,,,,
+demand-lru,instant,cscan,1,8,8192,none,address,concatenated,,4,1,0,3,0.75,3,0,0,0,75000,0,75000,0,0,0.0,75000,compute + driver of each block once,1.0,,one,closed,,false,25000,25000,25000,25000,25000,,,,,
 
 "#]]);
 }
@@ -304,7 +304,7 @@ fn published_traces_run_under_every_hinted_method() {
             continue;
         }
         let rows = rows(&format!(
-            "--trace {name} --place dense --disks 2 --preset {all} --threads 2"
+            "--trace {name} --place packed --disks 2 --preset {all} --threads 2"
         ));
         assert_eq!(rows.len(), 6);
         for row in rows {
@@ -441,8 +441,8 @@ fn what_cannot_be_simulated_is_refused() {
         ),
         (format!("--trace {trace} --warm 1"), "--device unit"),
         (
-            format!("--trace {two} --trace-format plain --preset forerun"),
-            "--disks",
+            format!("--trace {two} --trace-format plain --regions concatenated --disks 3"),
+            "--regions concatenated: 2 regions, concatenated, leave some of 3 disks empty",
         ),
         (format!("--trace {two}"), "--trace-format"),
         (
@@ -450,8 +450,12 @@ fn what_cannot_be_simulated_is_refused() {
             "--place dense with --preset forerun: blocks lie in the order of first use",
         ),
         (
-            format!("--trace {names} --preset linux-2.6.24"),
-            "--preset linux-2.6.24: blocks have names",
+            format!("--trace {names} --preset demand-lru"),
+            "names: blocks have names and no addresses",
+        ),
+        (
+            format!("--trace {names} --preset linux-2.6.24 --place dense"),
+            "--place dense with --preset linux-2.6.24: ",
         ),
         (format!("--trace {counted}"), "column \"op_count\""),
         (format!("--trace {recorded}"), "blkparse"),

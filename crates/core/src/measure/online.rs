@@ -8,26 +8,22 @@
 //! [one server](super::single) through the times since the request before; on several, a faster one counts too, as others only
 //! ever slow it.
 //!
-//! Servers, by Little's law over 16 requests that were not alone, those before it counted to each:
-//! ```text
-//! servers = sum of the times each and those before it take alone / sum of the times taken
-//! ```
+//! Servers, by [Little's law](super::servers) over 16 requests that were not alone.
 //!
 //! Control law of the limit: that of a [profile](Profile::queue_max), two requests for one server
 //! and four each for several. A device that was not described gets one at a time for the first two,
 //! then two; if they are worked on at once the limit is eight, then 32. A server never gets less than eight,
 //! and up to that many are taken as alone; one that was not described is taken for eight workers, so its limit is 32.
 //!
-//! Control law of exploration: while requests wait, one in 128 a server is sent alone. Where an epoch
-//! gives another number of servers, four are sent alone, because changed costs look the same; on a
-//! store two if the first takes its expected time, none if the number grew and one was on time.
+//! Control law of exploration: [probing](super::probing).
 //!
 //! Example: a store of 30 ms gets 32 reads at once; if these take 30 ms, too, 128.
 
 use alloc::boxed::Box;
 
-use super::costs::{Costs, STREAK};
-use super::epoch::{Epoch, ONE};
+use super::costs::Costs;
+use super::probing::Probing;
+use super::servers::{EPOCH, Epoch, ONE, Servers};
 use super::single::Single;
 use super::{Confidence, Measure, Sample};
 use crate::profile::{Profile, SERVERS_MAX};
@@ -49,22 +45,6 @@ pub(super) const METHOD: Method<Box<dyn Measure>> = Method {
 /// Requests alone before the first guess: the first may be odd, and two cost a store of 200
 /// ms less than half a second.
 const FIRST: u64 = 2;
-/// Requests between two looks at the number of servers: chance in a disk's times is then a tenth.
-const EPOCH: u32 = 16;
-/// Requests between two looks while the number of servers is not known.
-const FIRST_EPOCH: u32 = 4;
-/// Requests between two that have the device for themselves, for each server: n servers lose at
-/// most the work of two, while it runs out and while that one is alone, which is a 64th.
-const PROBE_EVERY: u32 = 128;
-/// The same between two times that four do because costs may have changed: a 64th, too.
-const CHANGES_EVERY: u32 = 512;
-/// Others at a device only ever make a request slower: costs have not changed while one of so many, an
-/// epoch's, takes the time it takes alone, to a quarter. A disk is asked more often: it takes a time by chance
-/// as it turns.
-const ON_TIME: u32 = EPOCH;
-/// A request that is never answered keeps the device from running out, so it is tried ever more
-/// rarely.
-const PAUSES_MAX: u32 = 10;
 /// So much work is always at a device: as long as a thread of its host may wait for a processor, a
 /// time slice of Linux, in which the device would run idle.
 const LATE: u64 = 3_000_000;
@@ -81,41 +61,56 @@ const MEAN_OF: u64 = 16;
 #[derive(Debug)]
 struct Online {
     costs: Costs,
-    profile: Profile,
-    /// In 256ths.
-    servers: u64,
     single: Single,
+    servers: Servers,
+    probing: Probing,
+    limits: Limits,
+    profile: Profile,
     /// Mean of the expected times of requests.
     mean: u64,
-    knows_servers: bool,
-    limit: u32,
-    /// The profile's upper limit.
-    most: u32,
-    /// Fewest requests at once, also while something is measured.
-    floor: u32,
-    /// Requests at once that are taken as alone.
-    alone: u32,
     /// When the last request ended.
     ended: Nanos,
     /// When the first costs were measured: before, the expected times of requests were only told.
     measured: Nanos,
-    /// Whether it was seen, not only told.
-    saw_servers: bool,
-    /// From the beginning on every epoch saw more of them.
-    is_growing: bool,
-    epoch: Epoch,
-    /// Requests since one had the device for itself.
-    since_alone: u32,
-    /// They were measured since the last epoch that was believed.
-    is_checked: bool,
-    /// Requests since one took about the time it takes alone.
-    since_on_time: u32,
-    /// Requests since the costs were measured because they may have changed.
-    since_change: u32,
-    /// How often in a row that was given up: twice as many requests each time until the next.
-    pauses: u32,
-    /// So many requests are to have the device for themselves: it runs out for each.
-    probes: u64,
+}
+
+/// Requests at once.
+#[derive(Clone, Copy, Debug)]
+struct Limits {
+    /// Fewest, also while something is measured.
+    floor: u32,
+    /// Most that are taken as alone.
+    alone: u32,
+    /// Most by the number of servers.
+    by_servers: u32,
+    /// Most by the profile.
+    most: u32,
+}
+
+impl Limits {
+    fn new(profile: &Profile, servers: Option<u32>) -> Self {
+        let floor = match (profile.is_served(), servers) {
+            (true, told) => told.unwrap_or(LEAST).min(LEAST),
+            (false, _) => 1,
+        };
+        let by_servers = match servers {
+            Some(told) => limit_of(told),
+            None if profile.is_served() => limit_of(floor),
+            None => floor,
+        };
+        Self {
+            floor,
+            alone: floor.min((profile.most() / 4).max(1)),
+            by_servers,
+            most: profile.most(),
+        }
+    }
+}
+
+/// Most requests of a device of so many servers, as of one that was described.
+fn limit_of(servers: u32) -> u32 {
+    let described = Profile::default().with_servers(servers);
+    described.map_or(2, |profile| profile.queue_max())
 }
 
 impl Default for Online {
@@ -126,75 +121,48 @@ impl Default for Online {
 
 impl Online {
     fn of(profile: &Profile) -> Self {
-        let is_told = profile.servers() < SERVERS_MAX;
-        let floor = match (profile.is_served(), is_told) {
-            (true, true) => profile.servers().min(LEAST),
-            (true, false) => LEAST,
-            (false, _) => 1,
-        };
-        let servers = if is_told { profile.servers() } else { floor };
-        let is_wide = !is_told && profile.is_served();
-        let believed = profile.clone().with_servers(servers).unwrap_or_default();
+        let told = Some(profile.servers()).filter(|told| *told < SERVERS_MAX);
+        let limits = Limits::new(profile, told);
+        let servers = Servers::new(told.unwrap_or(limits.floor), told.is_some());
+        let mut profile = profile.clone();
+        let costs = Costs::new(&profile);
+        if told.is_none() && profile.is_served() {
+            profile = profile.with_servers(servers.whole()).unwrap_or_default();
+        }
         Self {
-            costs: Costs::new(profile),
-            profile: if is_wide { believed } else { profile.clone() },
-            servers: u64::from(servers) * ONE,
+            costs,
             single: Single::default(),
+            servers,
+            probing: Probing::default(),
+            limits,
+            profile,
             mean: LATE,
-            knows_servers: is_told,
-            limit: if is_told || is_wide {
-                limit_of(servers)
-            } else {
-                floor
-            },
-            most: profile.most(),
-            floor,
-            alone: floor.min((profile.most() / 4).max(1)),
             ended: Nanos(0),
             measured: Nanos(u64::MAX),
-            saw_servers: false,
-            is_growing: !is_told,
-            epoch: Epoch::default(),
-            since_alone: 0,
-            is_checked: false,
-            since_on_time: u32::MAX,
-            since_change: u32::MAX,
-            pauses: 0,
-            probes: 0,
         }
-    }
-
-    fn whole_servers(&self) -> u32 {
-        let servers = (self.servers + ONE / 2) / ONE;
-        u32::try_from(servers)
-            .unwrap_or(u32::MAX)
-            .clamp(1, SERVERS_MAX - 1)
     }
 
     /// The number of servers as others are told it: a server that was not described has as many as it is asked at
     /// first, any other device an unknown number.
     fn believed(&self) -> u32 {
-        match self.knows_servers || self.floor > 1 {
-            true => self.whole_servers(),
+        match self.servers.is_known || self.limits.floor > 1 {
+            true => self.servers.whole(),
             false => SERVERS_MAX,
         }
     }
 
-    fn is_single(&self) -> bool {
-        self.knows_servers && self.whole_servers() == 1
-    }
-
     /// Time of a request that met no queue.
     fn learn(&mut self, sample: &Sample, before: Nanos) {
-        if self.is_single() {
+        if self.servers.is_one() {
             return self.single.learn(&mut self.costs, sample, before);
         }
         let most = sample.in_flight.max(sample.left);
         let time = sample.ended.since(sample.sent);
         // The first at an idle server is served first, and others only ever make a request slower.
-        let is_new = !self.knows_servers && self.floor > 1 && self.costs.requests() < FIRST;
+        let is_new =
+            !self.servers.is_known && self.limits.floor > 1 && self.costs.requests() < FIRST;
         let is_first = is_new && sample.in_flight == 1;
-        if most <= self.alone
+        if most <= self.limits.alone
             || is_first
             || time < self.costs.expected(sample.distance, sample.bytes)
         {
@@ -204,77 +172,37 @@ impl Online {
 
     /// A request was one of several.
     fn count(&mut self, sample: &Sample) {
-        self.epoch.add(sample);
-        self.since_change = self.since_change.saturating_add(1);
         // Where all that may be sent is sent, how many more it could take is no matter.
-        self.since_alone += u32::from(!sample.is_full || sample.in_flight >= self.limit);
-        let least = match self.knows_servers {
-            true => EPOCH,
-            false => FIRST_EPOCH,
-        };
-        if self.epoch.requests >= least.max(sample.in_flight / 2) {
-            self.settle();
+        let counts = !sample.is_full || sample.in_flight >= self.limits.by_servers;
+        self.probing.was_joined(counts);
+        if let Some(epoch) = self.servers.add(sample) {
+            self.settle(&epoch);
         }
-        let every = match self.saw_servers {
-            true => PROBE_EVERY.saturating_mul(self.whole_servers()),
-            false => EPOCH,
-        };
-        if self.since_alone >= every << self.pauses {
-            self.probes = self.probes.max(1);
-        }
+        let seen = self.servers.was_seen.then(|| self.servers.whole());
+        self.probing.plan(seen);
     }
 
-    /// An epoch ends: how many servers were at work?
-    fn settle(&mut self) {
-        let epoch = core::mem::take(&mut self.epoch);
-        if self.is_single() && self.costs.requests() < u64::from(EPOCH) {
-            // The expected times of these were only told.
+    /// An epoch ended: how many servers were at work?
+    fn settle(&mut self, epoch: &Epoch) {
+        let is_told = self.servers.is_one() && self.costs.requests() < u64::from(EPOCH);
+        // Expected times that were only told say nothing, nor do requests that were sent before the costs were
+        // measured anew.
+        if is_told || self.probing.is_on() {
             return;
         }
-        if self.probes > 0 {
-            // These were sent before the costs were measured again.
+        let seen = self.servers.judge(epoch);
+        let is_clear = seen.has_grown && self.profile.is_served() && self.probing.is_on_time();
+        let is_odd = seen.is_odd && !is_clear && !self.servers.is_growing;
+        let is_one = seen.count < ONE * 3 / 2 && !self.servers.is_one();
+        if self.probing.doubts(is_odd, is_one, self.servers.whole()) {
             return;
         }
-        let old = self.servers;
-        let seen = match epoch.is_queued() {
-            true => epoch.servers(),
-            // All were worked on at once, and more might have been.
-            false => epoch.servers().max(old),
-        };
-        let has_grown = 2 * seen > 3 * old;
-        self.is_growing &= has_grown;
-        let is_odd = has_grown || 2 * seen < old;
-        let next = match is_odd {
-            true => seen,
-            false => old.midpoint(seen),
-        };
-        let every = CHANGES_EVERY.saturating_mul(self.whole_servers());
-        let is_clear = has_grown && self.profile.is_served() && self.since_on_time < ON_TIME;
-        let is_due = is_odd && !is_clear && !self.is_growing && self.since_change >= every;
-        // On one server costs are measured in another way, from which there is no way back but
-        // this.
-        let is_single = next < ONE * 3 / 2 && !self.is_single() && !self.is_checked;
-        if is_due || is_single {
-            // The costs may have changed instead: they are measured before this is believed.
-            let probes = if self.pauses == 0 { STREAK } else { 0 };
-            (self.since_change, self.probes) = (0, probes);
-            self.is_checked = true;
-            return;
-        }
-        self.is_checked = false;
         // The limit stays above the requests that tell nothing of the number of servers.
-        let least = (self.floor / 4 + 1).max(self.floor.min(2));
-        self.servers = next.max(u64::from(least) * ONE);
-        self.knows_servers = true;
-        self.saw_servers = true;
-        self.limit = limit_of(self.whole_servers());
+        let floor = self.limits.floor;
+        let least = (floor / 4 + 1).max(floor.min(2));
+        self.servers.believe(seen.count.max(u64::from(least) * ONE));
+        self.limits.by_servers = limit_of(self.servers.whole());
     }
-}
-
-/// Most requests of a device of so many servers, as of one that was described.
-fn limit_of(servers: u32) -> u32 {
-    let described = Profile::default().with_servers(servers);
-    described.map_or(2, |profile| profile.queue_max())
 }
 
 impl Measure for Online {
@@ -290,18 +218,20 @@ impl Measure for Online {
     }
 
     fn limit(&self) -> u32 {
-        if self.probes > 0 || self.limit <= self.floor {
-            return self.floor.min(self.most);
+        let limits = &self.limits;
+        if self.probing.is_on() || limits.by_servers <= limits.floor {
+            return limits.floor.min(limits.most);
         }
         let cheap = self.profile.switching(Bytes(u64::MAX)).0 < LATE;
         let late = LATE * if cheap { CHEAP } else { 1 } / self.mean.max(1);
         let late = u32::try_from(late).unwrap_or(u32::MAX).saturating_add(1);
-        self.limit.max(late).max(self.floor).min(self.most)
+        let least = limits.by_servers.max(limits.floor);
+        least.max(late).min(limits.most)
     }
 
     fn expected(&self, distance: Bytes, bytes: Bytes) -> Nanos {
         // Servers side by side are no arm: to continue is no cheaper there, until it is seen to be.
-        let is_guess = self.whole_servers() > 1 && !self.costs.knows_adjacent();
+        let is_guess = self.servers.whole() > 1 && !self.costs.knows_adjacent();
         let least = Bytes(u64::from(is_guess));
         self.costs.expected(distance.max(least), bytes)
     }
@@ -310,57 +240,45 @@ impl Measure for Online {
         let before = core::mem::replace(&mut self.ended, sample.ended);
         let expected = self.costs.expected(sample.distance, sample.bytes).0;
         self.mean = self.mean - self.mean / MEAN_OF + expected / MEAN_OF;
-        let time = sample.ended.since(sample.sent).0;
-        self.since_on_time = match time.abs_diff(expected) <= expected / 4 {
-            true => 0,
-            false => self.since_on_time.saturating_add(1),
-        };
+        self.probing
+            .took(sample.ended.since(sample.sent).0, expected);
         self.learn(sample, before);
         if self.costs.requests() > 0 {
             self.measured = self.measured.min(sample.ended);
         }
-        if sample.in_flight <= self.alone {
-            let left = self.probes.saturating_sub(1);
-            self.probes = match self.since_on_time == 0 && self.profile.is_served() {
-                true => left.min(1),
-                false => left,
-            };
-            self.since_alone = 0;
-            self.pauses = 0;
+        let is_alone = sample.in_flight <= self.limits.alone;
+        if is_alone {
+            self.probing.was_alone(self.profile.is_served());
         }
-        if !self.knows_servers && self.limit == self.floor {
+        if !self.servers.is_known && self.limits.by_servers == self.limits.floor {
             if self.costs.requests() >= FIRST {
-                self.limit = limit_of(self.floor);
+                self.limits.by_servers = limit_of(self.limits.floor);
             }
-        } else if sample.in_flight > self.alone
-            && (self.knows_servers || sample.sent >= self.measured)
-        {
+        } else if !is_alone && (self.servers.is_known || sample.sent >= self.measured) {
             self.count(sample);
         }
-        self.profile = self.costs.profile(self.believed()).with_most(self.most);
+        let profile = self.costs.profile(self.believed());
+        self.profile = profile.with_most(self.limits.most);
     }
 
     fn lost(&mut self, in_flight: u32) {
-        if in_flight <= self.alone {
-            self.probes = self.probes.saturating_sub(1);
+        if in_flight <= self.limits.alone {
+            self.probing.lost();
         }
     }
 
     fn give_up(&mut self) {
-        if self.probes > 0 {
-            self.probes = 0;
-            self.since_alone = 0;
-            self.pauses = (self.pauses + 1).min(PAUSES_MAX);
-        }
-        self.limit = self.limit.max(limit_of(self.floor));
+        self.probing.give_up();
+        let least = limit_of(self.limits.floor);
+        self.limits.by_servers = self.limits.by_servers.max(least);
     }
 
     fn confidence(&self) -> Confidence {
         Confidence {
             samples: self.costs.requests(),
             switches: self.costs.switches(),
-            knows_servers: self.knows_servers,
-            saw_servers: self.saw_servers,
+            knows_servers: self.servers.is_known,
+            saw_servers: self.servers.was_seen,
         }
     }
 }

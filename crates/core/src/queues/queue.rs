@@ -4,7 +4,8 @@
 //! has a slot for it. One that is decided is a [request](super::request) with frames. The dispatch
 //! method looks at all of them and takes any, which is why a want says itself where it lies and when it
 //! came: thousands of readers may wait. One question must not cost a walk, because it follows every
-//! fetch: which demand reads without memory wait for a block of this extent?
+//! fetch: which demand reads without memory wait for a block of this extent? Nor must that how many
+//! [runs](super::runs) there are.
 //!
 //! ```text
 //! wants    ticket -> want           7: read 3     8: window of reader 1     9: request 5     10: read 4
@@ -14,6 +15,7 @@
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
+use super::runs::Runs;
 use crate::detect::Access;
 use crate::units::{Block, Bytes, Extent, FileId, ReadId, ReaderId, RequestId};
 
@@ -81,11 +83,22 @@ pub(super) struct Queue {
     programs: usize,
     /// How many are of idle reads.
     idle: usize,
+    /// Of those of programs, and of files ahead that a read waits for.
+    runs: Runs,
 }
 
 impl Want {
     fn is_of_program(&self) -> bool {
         matches!(self.class, Class::Program | Class::Single)
+    }
+
+    /// Whether it is due as those of programs are, where there is one of a program.
+    fn is_awaited(&self) -> bool {
+        match self.class {
+            Class::Program | Class::Single => true,
+            Class::Planned | Class::Idle => false,
+            Class::Ahead { is_awaited } => is_awaited,
+        }
     }
 
     pub(super) fn is_decided(&self) -> bool {
@@ -130,18 +143,22 @@ impl Queue {
         self.wants.iter().map(|(ticket, want)| (*ticket, want))
     }
 
-    /// Those of programs.
+    /// Those of programs, and those that are due as they are.
     pub(super) fn of_programs(&self) -> impl Iterator<Item = &Want> {
         self.wants.values().filter(|want| self.is_due(want))
     }
 
+    /// How many runs they are.
+    pub(super) fn runs(&self) -> usize {
+        match self.is_wanted() {
+            true => self.runs.count(),
+            false => 0,
+        }
+    }
+
     /// Whether a want is due as those of programs are.
     pub(super) fn is_due(&self, want: &Want) -> bool {
-        match want.class {
-            Class::Program | Class::Single => true,
-            Class::Planned | Class::Idle => false,
-            Class::Ahead { is_awaited } => is_awaited && self.is_wanted(),
-        }
+        want.is_awaited() && self.is_wanted()
     }
 
     /// Whether a want may go out now: an idle one beside no others.
@@ -159,6 +176,9 @@ impl Queue {
         self.undecided += usize::from(!want.is_decided());
         self.programs += usize::from(want.is_of_program());
         self.idle += usize::from(want.class == Class::Idle);
+        if want.is_awaited() {
+            self.runs.add(&want);
+        }
         self.wants.insert(ticket, want);
         ticket
     }
@@ -168,6 +188,9 @@ impl Queue {
         self.undecided -= usize::from(!want.is_decided());
         self.programs -= usize::from(want.is_of_program());
         self.idle -= usize::from(want.class == Class::Idle);
+        if want.is_awaited() {
+            self.runs.remove(&want);
+        }
         if let Wanted::Demand { file, block, .. } = want.fetch {
             let was_known = self.demands.remove(&(file, block, ticket));
             debug_assert!(was_known, "a read without memory is found by its block");
@@ -181,6 +204,9 @@ impl Queue {
         let Some(want) = self.wants.get_mut(&ticket) else {
             return false;
         };
+        if !want.is_awaited() {
+            self.runs.add(want);
+        }
         match &mut want.class {
             Class::Program | Class::Single => false,
             Class::Planned | Class::Idle => {

@@ -5,19 +5,13 @@
 //! where nothing else is queued. Two rules stand before it: a device whose slots are not known gets everything at
 //! once, and beside requests that hang a fetch goes out whole before another takes memory.
 //!
-//! A *run* is wants that continue each other on the device. Its slice is granted with its first request; windows that
+//! A [run](super::runs) is wants that continue each other on the device. Its slice is granted with its first request; windows that
 //! continue it are cut to the rest. Example: a slice of 3 MB of which 2.4 MB went out leaves a window 0.6 MB.
-
-use alloc::vec::Vec;
 
 use super::{Device, Queues, Want};
 use crate::dispatch::{Head, Waiting};
 use crate::profile::Profile;
 use crate::units::{Bytes, DeviceId, Nanos};
-
-/// Beyond so many wants without memory each counts as a run: to sort them costs more than the few that
-/// continue another change, since slices are no shorter by then.
-const RUNS_COUNTED: usize = 512;
 
 /// A run may be so many times as long as one that begins now. Estimates sway by less: with one, each run ends at
 /// their lowest, and 1024 readers of an array in 16 MiB get 119 MB/s in place of 154.
@@ -43,7 +37,7 @@ impl Queues {
         if !self.holds_back(device) {
             return Bytes(u64::MAX);
         }
-        let runs = runs(device);
+        let runs = device.queue.runs();
         if runs == 0 {
             return Bytes(u64::MAX);
         }
@@ -81,7 +75,7 @@ impl Queues {
         if !device.queue.get(ticket).is_some_and(begins) {
             return;
         }
-        let runs = runs(device);
+        let runs = device.queue.runs();
         let slice = self.slice(device, runs);
         if let Some(device) = self.devices.get_mut(&id) {
             device.arm.grant(slice, runs);
@@ -137,23 +131,10 @@ impl Queues {
     }
 }
 
-/// How many runs wait at a device: wants of programs that continue no other that waits.
-fn runs(device: &Device) -> usize {
-    if device.queue.undecided() > RUNS_COUNTED {
-        return device.queue.undecided();
-    }
-    let waiting = device.queue.of_programs();
-    let ends = waiting.map(|want| (want.position, want.position.saturating_add(want.bytes.0)));
-    let (mut begins, mut ends): (Vec<u64>, Vec<u64>) = ends.unzip();
-    ends.sort_unstable();
-    begins.sort_unstable();
-    begins.dedup();
-    let begins = begins.iter();
-    begins.filter(|at| ends.binary_search(at).is_err()).count()
-}
-
 #[cfg(test)]
 mod tests {
+    use alloc::vec::Vec;
+
     use super::*;
     use crate::profile::RATE_RANGE;
     use crate::queues::queue::{Class, Wanted};

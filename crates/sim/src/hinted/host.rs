@@ -31,6 +31,7 @@ use forerun_core::{Bytes, Engine, Ledger, Nanos, Profile, Settings, preset};
 
 use super::{BLOCK_BYTES, HostError, Reads};
 use crate::device::Device;
+use crate::times::Times;
 use crate::workload::{Announcement, Announcements, Step, Steps, Turns, Workload};
 use crate::wrap::{Layer, Meter, Wrapped};
 use crate::{Report, Scene, WorldError};
@@ -81,6 +82,10 @@ pub struct HostReport {
     pub failed: u64,
     /// Busy time of each device.
     pub busy: Vec<Nanos>,
+    /// From the begin of each read to its end.
+    pub responses: Times,
+    /// Stall of the reads that waited.
+    pub waits: Times,
 }
 
 impl HostReport {
@@ -175,6 +180,8 @@ fn told(report: &Report, reads: &Reads, meters: &[Meter]) -> HostReport {
         completed: meters.iter().map(Meter::completed).sum(),
         failed: meters.iter().map(Meter::failed).sum(),
         busy: report.devices.iter().map(|d| d.usage.busy).collect(),
+        responses: report.responses.clone(),
+        waits: report.waits.clone(),
     }
 }
 

@@ -59,10 +59,15 @@ pub fn by_block(
 ) -> Bound {
     let (fewest, kind) = fewest_fetches(recorded, cache_blocks);
     let processor = compute.saturating_add(host.driver.0.saturating_mul(fewest));
-    let needs = placing.needs(true);
-    let times = devices.iter().zip(&needs);
+    Bound::of(processor, kind, least_of(devices, &placing.needs(true)))
+}
+
+/// The least the fullest of these devices takes for its needs.
+#[must_use]
+pub fn least_of(devices: &[Box<dyn Device>], needs: &[Needs]) -> Nanos {
+    let times = devices.iter().zip(needs);
     let times = times.map(|(device, needs)| device.least(needs));
-    Bound::of(processor, kind, times.max().unwrap_or_default())
+    times.max().unwrap_or_default()
 }
 
 fn fewest_fetches(recorded: &Recorded, cache_blocks: u32) -> (u64, &'static str) {
@@ -76,15 +81,15 @@ fn fewest_fetches(recorded: &Recorded, cache_blocks: u32) -> (u64, &'static str)
     (misses, "compute + driver")
 }
 
-/// A lower bound for engines on this array, if one reader computes so long: an engine may fetch
-/// many blocks for the price of one, so its driver costs nothing here.
+/// A lower bound for engines on devices that take at least so long, if one reader computes so long: an
+/// engine may fetch many blocks for the price of one, so its driver costs nothing here.
 #[must_use]
-pub fn by_extent(compute_longest: u64, needs: &Needs, array: &dyn Device, readers: usize) -> Bound {
+pub fn by_extent(compute_longest: u64, least: Nanos, readers: usize) -> Bound {
     let kind = match readers {
         0..=1 => "compute",
         _ => "compute of the longest reader",
     };
-    Bound::of(compute_longest, kind, array.least(needs))
+    Bound::of(compute_longest, kind, least)
 }
 
 /// The needs of a workload whose files lie on an array as the world lays them out: all blocks that

@@ -16,7 +16,9 @@ use forerun_core::{Bytes, Nanos, Settings};
 
 use super::disk::Disk;
 use super::input::Input;
-use super::placing::{Layout, Placing};
+use super::pacing::{Loop, Pacing};
+use super::placing::{Layout, Order, Placing, Regions};
+use super::recorded::Recorded;
 use super::simulated::Simulated;
 use crate::hinted::host::{self, Host};
 use crate::scheduled::BehindError;
@@ -56,8 +58,10 @@ pub struct Grid<'a> {
     pub driver: Nanos,
     /// When free disks are noticed by methods that follow announced reads.
     pub notice: Notice,
-    /// Where blocks of a trace lie; none for their address or number.
-    pub layout: Option<Layout>,
+    /// Where blocks of a trace lie.
+    pub layout: Layout,
+    /// Readers of a trace, and when its requests begin.
+    pub pacing: Pacing,
     /// In the theory: the time of a fetch, in units.
     pub fetch_units: u64,
     /// In the theory: numbers of the blocks in the cache at the beginning.
@@ -82,12 +86,25 @@ pub struct GridRun {
 pub enum Refusal {
     /// A hinted method plans for one reader, and this workload has more.
     Readers,
+    /// A hinted method follows one reader in a closed loop.
+    Pacing,
+    /// The trace has no times of arrival.
+    Untimed,
+    /// A workload has readers and times of its own.
+    Made,
     /// The theory has no engine.
     Unit,
-    /// The trace has several devices, and an engine's files lie on one array.
-    Devices,
-    /// The preset prefetches by place, and blocks lie in the order of first use; because they have names if true.
-    FirstUse(bool),
+    /// The preset prefetches by place, and blocks lie in the order of first use.
+    FirstUse,
+    /// Blocks have names and no addresses, so that the order of first use is the only one.
+    Names,
+    /// Regions one behind the other on more disks than there are regions.
+    Idle {
+        /// Disks.
+        disks: u16,
+        /// Regions.
+        regions: u16,
+    },
     /// A file of so many blocks, more than an engine numbers.
     FileBlocks(u64),
     /// The files take so many bytes, and the disks have fewer.
@@ -119,17 +136,23 @@ impl fmt::Display for Refusal {
                 "a hinted method plans for one reader, and this workload has more, whose order depends on the run: \
                  take presets of the engine",
             ),
+            Self::Pacing => f.write_str(
+                "demand-lru and hinted methods follow one reader in a closed loop: take presets of the engine",
+            ),
+            Self::Untimed => f.write_str("the trace has no times of arrival"),
+            Self::Made => f.write_str("a workload has readers and times of its own"),
             Self::Unit => f.write_str("device unit is for hinted methods"),
-            Self::Devices => {
-                f.write_str("the trace has several devices: give disks to stripe over")
-            }
-            Self::FirstUse(are_names) => {
-                let have = if *are_names { "have names and " } else { "" };
-                write!(
-                    f,
-                    "blocks {have}lie in the order of first use, which a preset that prefetches would foresee"
-                )
-            }
+            Self::FirstUse => f.write_str(
+                "blocks lie in the order of first use, which a preset that prefetches would foresee",
+            ),
+            Self::Names => f.write_str(
+                "blocks have names and no addresses: only the order of first use (dense) can lay them out, \
+                 for presets that do not prefetch by place",
+            ),
+            Self::Idle { disks, regions } => write!(
+                f,
+                "{regions} regions, concatenated, leave some of {disks} disks empty: take striped, or fewer disks"
+            ),
             Self::FileBlocks(most) => {
                 write!(f, "a file of {most} blocks: must be at most {}", u32::MAX)
             }
@@ -187,7 +210,8 @@ impl<'a> Grid<'a> {
             disk,
             driver,
             notice: Notice::default(),
-            layout: None,
+            layout: Layout::default(),
+            pacing: Pacing::default(),
             fetch_units: 4,
             warm: Vec::new(),
         }
@@ -205,11 +229,10 @@ impl<'a> Grid<'a> {
         adjust: &dyn Fn(&mut Settings) -> Result<(), SettingsError>,
     ) -> Result<GridRun, Refusal> {
         let mut settings = None;
+        self.check_layout(wanted)?;
+        self.check_pacing(preset)?;
         match preset {
             Simulated::Engine(_) if self.disk.is_unit() => return Err(Refusal::Unit),
-            Simulated::Engine(_) if wanted.is_none() && self.input.disks(None) > 1 => {
-                return Err(Refusal::Devices);
-            }
             Simulated::Engine(engine) => {
                 self.check_files(wanted)?;
                 // Memory enough for any preset, until the size of a block is known.
@@ -256,14 +279,41 @@ impl<'a> Grid<'a> {
         Ok(settings)
     }
 
+    /// Blocks have places, and every disk some of them.
+    fn check_layout(&self, wanted: Option<u16>) -> Result<(), Refusal> {
+        let recorded = self.input.recorded.as_ref();
+        let Some(recorded) = recorded.filter(|_| !self.disk.is_unit()) else {
+            return Ok(());
+        };
+        let told = recorded.told();
+        if told.has_names && self.layout.order != Order::Dense {
+            return Err(Refusal::Names);
+        }
+        let (disks, regions) = (recorded.disks(wanted), told.devices);
+        match self.layout.regions {
+            Some(Regions::Concatenated) if disks > regions => Err(Refusal::Idle { disks, regions }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Readers and times as told are there for this preset.
+    fn check_pacing(&self, preset: &Simulated) -> Result<(), Refusal> {
+        let told = self.input.recorded.as_ref().map(Recorded::told);
+        match (self.pacing.is_usual(), told) {
+            (true, _) => Ok(()),
+            _ if self.input.workload.is_some() => Err(Refusal::Made),
+            _ if preset.is_hinted() => Err(Refusal::Pacing),
+            (_, Some(told)) if told.says_arrival || self.pacing.when == Loop::Closed => Ok(()),
+            _ => Err(Refusal::Untimed),
+        }
+    }
+
     /// Places are the trace's own where a method prefetches by them.
     fn check_places(&self, settings: &Settings) -> Result<(), Refusal> {
+        let is_trace = self.input.recorded.is_some() && self.input.workload.is_none();
         let prefetches = settings.detect.spec().name != "none";
-        let recorded = self.input.recorded.as_ref().filter(|_| prefetches);
-        let are_names = recorded.is_some_and(|recorded| recorded.told().has_names);
-        let is_dense = recorded.is_some() && self.layout == Some(Layout::Dense);
-        match are_names || is_dense {
-            true => Err(Refusal::FirstUse(are_names)),
+        match is_trace && prefetches && self.layout.order == Order::Dense {
+            true => Err(Refusal::FirstUse),
             false => Ok(()),
         }
     }
@@ -292,21 +342,20 @@ impl<'a> Grid<'a> {
         }
     }
 
-    /// The first block of a trace that lies beyond its disk under this layout, or, where an engine runs, beyond the
-    /// file that it reads.
+    /// The first block of a trace that lies beyond its disk, or, where an engine runs, beyond the file that
+    /// it reads.
     ///
     /// # Errors
     /// The device cannot be made.
     pub fn beyond(
         &self,
-        layout: Option<Layout>,
         wanted: Option<u16>,
         has_engine: bool,
     ) -> Result<Option<Beyond>, BehindError> {
         let (Some(recorded), false) = (&self.input.recorded, self.disk.is_unit()) else {
             return Ok(None);
         };
-        let placing = Placing::new(recorded, wanted, layout, self.input.block_bytes);
+        let placing = Placing::new(recorded, wanted, self.layout, self.input.block_bytes);
         let capacity = self.disk.build()?.capacity();
         let of_disk = capacity.and_then(|capacity| {
             let (device, number, end) = recorded.beyond(&placing, capacity)?;

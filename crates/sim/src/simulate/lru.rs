@@ -72,13 +72,20 @@ impl Reader<'_> {
         self.work(compute);
         self.now = self.processor;
         self.outcome.reads += 1;
+        let (begin, stalled) = (self.now, self.outcome.stall);
         if self.recency.touch(block) {
             self.outcome.hits += 1;
-            return;
+        } else {
+            self.outcome.misses += 1;
+            self.outcome.fetches += 1;
+            self.fetch(block.into(), place(block));
         }
-        self.outcome.misses += 1;
-        self.outcome.fetches += 1;
-        self.fetch(block.into(), place(block));
+        let end = self.processor.max(self.now);
+        self.outcome.responses.add(end.since(begin));
+        let wait = self.outcome.stall - stalled;
+        if wait > 0 {
+            self.outcome.waits.add(Nanos(wait));
+        }
     }
 
     /// Asks the disk, and waits for it.

@@ -1,18 +1,25 @@
 //! Placement of the blocks of a trace on disks.
 //!
-//! Computed block by block for every run of a trace, so that no memory is needed for each block:
+//! Each device, file or LUN of a trace is a *region*, a file of the engine's world whose blocks have
+//! a number in it; the regions are laid over disks as the world lays files:
 //!
 //! ```text
-//! block (dense) -> number in the order that is laid out -> disk and place on it
+//! block (dense) -> number in its region -> disk and place on it
+//!
+//! order     address  at its address or its number
+//!           packed   touched blocks in the order of addresses, without the gaps between them
+//!           dense    in the order of first use
+//! regions   concatenated  region i on disk i modulo their number, one behind the other, a block between
+//!           striped       block by block over all disks, each region from a row on, a row between
 //! ```
 //!
-//! Without a number of disks each of the trace's devices is a disk. With one, blocks are striped
-//! over them one by one, the devices one behind the other: 16 files of a log are 16 regions. A block
-//! lies at its address or its number.
+//! In the dense order every first use continues the one before: a method that prefetches by place
+//! knows all cold misses (a random permutation of 100,000 blocks had one miss), and the time of a
+//! disk is that of one sequential read. So it exists on request alone.
 //!
-//! In the order of first use blocks lie on request, and where they have names alone: every first use then continues the one
-//! before, and a method that prefetches by place knows all cold misses (a random permutation of
-//! 100,000 blocks had one miss).
+//! Without a number of disks there are as many as regions, each on its own. More disks than regions
+//! are striped over. Numbers are computed block by block for every run, so that no memory is needed
+//! for each block, except 4 bytes where blocks are packed or where several regions are dense.
 
 use forerun_core::{Bytes, DeviceId};
 
@@ -20,34 +27,102 @@ use super::recorded::Recorded;
 use crate::device::needs::{Needs, Run};
 use crate::hinted::Place;
 
-/// Placement of blocks.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Layout {
-    /// At their number.
+/// Order of the blocks of a region.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Order {
+    /// At their address or number.
+    #[default]
     Address,
+    /// Touched blocks alone, in the order of addresses.
+    Packed,
     /// In the order of first use.
     Dense,
+}
+
+/// Placement of several regions on fewer disks, or of any on more.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Regions {
+    /// One behind the other; on as many disks each has one of its own.
+    Concatenated,
+    /// Block by block over all disks.
+    Striped,
+}
+
+/// Placement of blocks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Layout {
+    /// In each region.
+    pub order: Order,
+    /// Of regions; if not told, concatenated on at most as many disks, else striped.
+    pub regions: Option<Regions>,
+}
+
+impl Order {
+    /// Its name on the command line and in rows.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Address => "address",
+            Self::Packed => "packed",
+            Self::Dense => "dense",
+        }
+    }
+}
+
+impl Regions {
+    /// Its name on the command line and in rows.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Concatenated => "concatenated",
+            Self::Striped => "striped",
+        }
+    }
+}
+
+impl Layout {
+    /// Where a trace's regions lie on so many disks.
+    #[must_use]
+    pub fn regions_of(self, recorded: &Recorded, disks: u16) -> Regions {
+        self.regions
+            .unwrap_or(match disks <= recorded.told().devices {
+                true => Regions::Concatenated,
+                false => Regions::Striped,
+            })
+    }
+}
+
+impl From<Order> for Layout {
+    fn from(order: Order) -> Self {
+        Self {
+            order,
+            regions: None,
+        }
+    }
 }
 
 /// See the [module](self).
 #[derive(Debug)]
 pub struct Placing<'a> {
     recorded: &'a Recorded,
-    order: Order,
-    disks: Option<u16>,
+    numbers: Numbers,
+    regions: Regions,
+    disks: u16,
+    /// The length of each region, in blocks.
+    lengths: Vec<u64>,
+    /// Where each region begins: the block of its disk, or of the array.
+    begins: Vec<u64>,
     block_bytes: u32,
 }
 
 #[derive(Debug)]
-enum Order {
-    /// By number.
-    Number,
-    /// By number, behind the devices before: where each begins.
-    Regions(Vec<u64>),
-    /// By first use.
-    Use,
-    /// By first use on its own device: for each block.
-    UseOfDevice(Vec<u32>),
+enum Numbers {
+    /// The block's own.
+    Own,
+    /// The dense number, of a trace of one region.
+    Dense,
+    /// For each block.
+    Each(Vec<u32>),
 }
 
 impl<'a> Placing<'a> {
@@ -56,68 +131,98 @@ impl<'a> Placing<'a> {
     pub fn new(
         recorded: &'a Recorded,
         disks: Option<u16>,
-        layout: Option<Layout>,
+        layout: Layout,
         block_bytes: u32,
     ) -> Self {
-        let are_several = recorded.told().devices > 1;
-        // A name has no other place.
-        let layout = match recorded.told().has_names {
-            true => Some(Layout::Dense),
-            false => layout,
+        let disks = recorded.disks(disks);
+        let regions = layout.regions_of(recorded, disks);
+        let numbers = match (layout.order, recorded.told().devices > 1) {
+            (Order::Address, _) => Numbers::Own,
+            (Order::Dense, false) => Numbers::Dense,
+            (Order::Dense, true) => Numbers::Each(by_use(recorded)),
+            (Order::Packed, _) => Numbers::Each(by_address(recorded)),
         };
-        let order = match (layout, are_several, disks.is_some()) {
-            (Some(Layout::Dense), true, false) => Order::UseOfDevice(by_device(recorded)),
-            (Some(Layout::Dense), _, _) => Order::Use,
-            (_, true, true) => Order::Regions(regions(recorded)),
-            (_, _, _) => Order::Number,
-        };
-        Self {
+        let mut placing = Self {
             recorded,
-            order,
+            numbers,
+            regions,
             disks,
+            lengths: vec![0; usize::from(recorded.told().devices.max(1))],
+            begins: Vec::new(),
             block_bytes,
+        };
+        for block in 0..recorded.blocks().len() as u32 {
+            let end = placing.number(block).saturating_add(1);
+            let length = &mut placing.lengths[usize::from(recorded.blocks().space(block))];
+            *length = (*length).max(end);
         }
+        placing.begins = placing.begins();
+        placing
     }
 
-    /// The number of a block in the order that is laid out.
+    /// Where each region begins, as the world lays out files.
+    fn begins(&self) -> Vec<u64> {
+        let disks = usize::from(self.disks);
+        let (heads, unit) = match self.regions {
+            Regions::Concatenated => (disks, 1),
+            Regions::Striped => (1, u64::from(self.disks)),
+        };
+        let mut next = vec![0_u64; heads];
+        let regions = self.lengths.iter().enumerate();
+        let begins = regions.map(|(region, length)| {
+            let next = &mut next[region % heads];
+            let begin = *next;
+            let units = length.div_ceil(unit).saturating_add(1);
+            *next = begin.saturating_add(units.saturating_mul(unit));
+            begin
+        });
+        begins.collect()
+    }
+
+    /// The number of a block in its region.
     #[must_use]
     pub fn number(&self, block: u32) -> u64 {
-        let at = block as usize;
-        match &self.order {
-            Order::Number => self.id(at),
-            Order::Regions(begins) => {
-                let space = usize::from(self.recorded.blocks().space(block));
-                let begin = begins.get(space).copied().unwrap_or(0);
-                begin.saturating_add(self.id(at))
+        match &self.numbers {
+            Numbers::Own => {
+                let id = self.recorded.blocks().ids().get(block as usize);
+                id.copied().unwrap_or(0)
             }
-            Order::Use => block.into(),
-            Order::UseOfDevice(numbers) => numbers.get(at).copied().unwrap_or(0).into(),
+            Numbers::Dense => block.into(),
+            Numbers::Each(numbers) => numbers.get(block as usize).copied().unwrap_or(0).into(),
         }
     }
 
-    fn id(&self, at: usize) -> u64 {
-        self.recorded.blocks().ids().get(at).copied().unwrap_or(0)
-    }
-
-    /// Where the numbers of a device begin, if blocks lie by their number, so that those of a request
-    /// follow each other.
+    /// The larger of its numbers in its region and on its disk: an engine's files are the regions, a
+    /// hinted method's the disks.
     #[must_use]
-    pub fn begin(&self, device: u16) -> Option<u64> {
-        match &self.order {
-            Order::Number => Some(0),
-            Order::Regions(begins) => begins.get(usize::from(device)).copied(),
-            Order::Use | Order::UseOfDevice(_) => None,
-        }
+    pub fn number_most(&self, block: u32) -> u64 {
+        let on_disk = self.place(block).at.0 / u64::from(self.block_bytes);
+        on_disk.max(self.number(block))
+    }
+
+    /// Whether the numbers of blocks are their addresses.
+    #[must_use]
+    pub fn is_by_address(&self) -> bool {
+        matches!(self.numbers, Numbers::Own)
+    }
+
+    /// How regions lie on disks.
+    #[must_use]
+    pub fn regions(&self) -> Regions {
+        self.regions
     }
 
     /// Location of a block.
     #[must_use]
     pub fn place(&self, block: u32) -> Place {
         let (number, bytes) = (self.number(block), u64::from(self.block_bytes));
-        match self.disks {
-            Some(disks) => Place::striped(number, disks, bytes),
-            None => Place {
-                disk: DeviceId(self.recorded.blocks().space(block)),
+        let region = self.recorded.blocks().space(block);
+        let begin = self.begins.get(usize::from(region)).copied().unwrap_or(0);
+        let number = begin.saturating_add(number);
+        match self.regions {
+            Regions::Striped => Place::striped(number, self.disks, bytes),
+            Regions::Concatenated => Place {
+                disk: DeviceId(region % self.disks),
                 at: Bytes(number.saturating_mul(bytes)),
             },
         }
@@ -133,8 +238,7 @@ impl<'a> Placing<'a> {
     /// The needs of each disk, each block in a request of its own if `is_by_block`.
     #[must_use]
     pub fn needs(&self, is_by_block: bool) -> Vec<Needs> {
-        let disks = self.recorded.disks(self.disks);
-        let mut runs = vec![Vec::new(); usize::from(disks)];
+        let mut runs = vec![Vec::new(); usize::from(self.disks)];
         for block in 0..self.recorded.blocks().len() as u32 {
             let Place { disk, at } = self.place(block);
             let bytes = Bytes(self.block_bytes.into());
@@ -148,49 +252,16 @@ impl<'a> Placing<'a> {
             .collect()
     }
 
-    /// The needs of an array for a file that holds all blocks in this order.
+    /// The length of each region.
     #[must_use]
-    pub fn file_needs(&self) -> Needs {
-        let block = u64::from(self.block_bytes);
-        let run = |number: u64| Run {
-            at: Bytes(number.saturating_mul(block)),
-            bytes: Bytes(block),
-        };
-        let blocks = 0..self.recorded.blocks().len() as u32;
-        Needs::new(blocks.map(|block| run(self.number(block))).collect(), 1)
-    }
-
-    /// How many bytes a file has that holds all blocks in this order.
-    #[must_use]
-    pub fn file(&self) -> Bytes {
-        let blocks = 0..self.recorded.blocks().len() as u32;
-        let last = blocks.map(|block| self.number(block)).max().unwrap_or(0);
-        Bytes(
-            last.saturating_add(1)
-                .saturating_mul(self.block_bytes.into()),
-        )
+    pub fn files(&self) -> Vec<Bytes> {
+        let bytes = |blocks: &u64| Bytes(blocks.saturating_mul(self.block_bytes.into()));
+        self.lengths.iter().map(bytes).collect()
     }
 }
 
-/// Where the region of each device begins: behind the last block of the one before.
-fn regions(recorded: &Recorded) -> Vec<u64> {
-    let blocks = recorded.blocks();
-    let mut ends = vec![0_u64; usize::from(recorded.told().devices)];
-    for (block, id) in (0..).zip(blocks.ids()) {
-        let end = &mut ends[usize::from(blocks.space(block))];
-        *end = (*end).max(id.saturating_add(1));
-    }
-    let mut next = 0_u64;
-    let begins = ends.iter().map(|end| {
-        let begin = next;
-        next = next.saturating_add(*end);
-        begin
-    });
-    begins.collect()
-}
-
-/// The order of first use on each device, by block.
-fn by_device(recorded: &Recorded) -> Vec<u32> {
+/// The order of first use in each region, by block.
+fn by_use(recorded: &Recorded) -> Vec<u32> {
     let blocks = recorded.blocks();
     let mut next = vec![0; usize::from(recorded.told().devices)];
     (0..blocks.len() as u32)
@@ -200,4 +271,20 @@ fn by_device(recorded: &Recorded) -> Vec<u32> {
             *next - 1
         })
         .collect()
+}
+
+/// The order of addresses in each region, by block.
+fn by_address(recorded: &Recorded) -> Vec<u32> {
+    let (blocks, ids) = (recorded.blocks(), recorded.blocks().ids());
+    let mut sorted: Vec<u32> = (0..blocks.len() as u32).collect();
+    sorted.sort_unstable_by_key(|block| (blocks.space(*block), ids[*block as usize]));
+    let mut numbers = vec![0; sorted.len()];
+    let (mut before, mut next) = (None, 0);
+    for block in sorted {
+        let space = blocks.space(block);
+        next = if before == Some(space) { next + 1 } else { 0 };
+        before = Some(space);
+        numbers[block as usize] = next;
+    }
+    numbers
 }

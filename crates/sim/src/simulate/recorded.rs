@@ -176,11 +176,11 @@ impl Recorded {
         Some((device, number, placing.end(block)))
     }
 
-    /// The first block whose number in a file of all blocks is beyond an engine's: its device,
-    /// and its number there.
+    /// The first block whose number in its region, or on its disk, is beyond those of an engine's file:
+    /// its device, and its number there.
     #[must_use]
     pub fn beyond_a_file(&self, placing: &Placing<'_>) -> Option<(u16, u64)> {
-        let is_beyond = |block: &u32| placing.number(*block) >= u64::from(u32::MAX);
+        let is_beyond = |block: &u32| placing.number_most(*block) >= u64::from(u32::MAX);
         self.numbered()
             .find(is_beyond)
             .map(|block| self.name(block))
@@ -200,7 +200,7 @@ impl Recorded {
 
     /// The kept references for a planner.
     #[must_use]
-    pub fn reads(&self, disks: Option<u16>, layout: Option<Layout>, block_bytes: u32) -> Reads {
+    pub fn reads(&self, disks: Option<u16>, layout: Layout, block_bytes: u32) -> Reads {
         let placing = Placing::new(self, disks, layout, block_bytes);
         Reads {
             references: self.references.clone(),

@@ -76,6 +76,8 @@ pub enum RequestsError {
     },
     /// More devices than there can be disks.
     Devices,
+    /// One reader is ahead of another by so many requests, of which no more are kept.
+    Ahead(u64),
     /// No read, only this number of writes.
     Nothing {
         /// Writes that were left out.
@@ -104,6 +106,10 @@ impl core::fmt::Display for RequestsError {
                 )
             }
             Self::Devices => write!(f, "more than {} devices", Setup::DISKS_MAX),
+            Self::Ahead(requests) => write!(
+                f,
+                "one reader is {requests} requests ahead of another, and no more are kept"
+            ),
             Self::Nothing { writes: 0 } => f.write_str("there is no read in it"),
             Self::Nothing { writes } => write!(
                 f,
@@ -133,6 +139,8 @@ pub struct Request {
     pub last: u64,
     /// The computing before it.
     pub compute: Nanos,
+    /// When it arrived, from the first one of the trace on; zero where the trace has no times.
+    pub arrival: Nanos,
     /// Where it stands.
     pub at: Option<Position>,
 }
@@ -148,8 +156,18 @@ pub struct Told {
     pub says_compute: bool,
     /// Whether requests have a time of arrival.
     pub says_arrival: bool,
+    /// When the last one arrived, from the first one on.
+    pub until: Nanos,
     /// Whether blocks have names, so that their numbers are no places.
     pub has_names: bool,
+}
+
+/// The requests of one reader so far.
+#[derive(Clone, Copy, Debug, Default)]
+struct Before {
+    is_any: bool,
+    /// When the last one with a time arrived, and how long it took.
+    last: Option<(Nanos, Nanos)>,
 }
 
 /// See the [module](self).
@@ -159,9 +177,12 @@ pub struct Requests<'a> {
     devices: BTreeMap<u32, u16>,
     /// The device of the request before, and its number.
     device: Option<(u32, u16)>,
-    /// When the request before arrived, and how long it took.
-    last: Option<(Nanos, Nanos)>,
-    is_first: bool,
+    /// When the first request arrived.
+    first: Option<Nanos>,
+    /// Whether each device has a reader of its own.
+    by_device: bool,
+    /// Of each reader.
+    before: Vec<Before>,
     told: Told,
 }
 
@@ -192,10 +213,19 @@ impl<'a> Requests<'a> {
             manner,
             devices: BTreeMap::new(),
             device: None,
-            last: None,
-            is_first: true,
+            first: None,
+            by_device: false,
+            before: Vec::new(),
             told: Told::default(),
         }
+    }
+
+    /// The same where each device has a reader of its own: the computing is since its own last request, or,
+    /// before its first one, since the first of all.
+    #[must_use]
+    pub fn by_device(self) -> Self {
+        let by_device = true;
+        Self { by_device, ..self }
     }
 
     /// Facts learned so far.
@@ -207,13 +237,26 @@ impl<'a> Requests<'a> {
     fn request(&mut self, at: Option<Position>, record: &Record) -> Result<Request, RequestsError> {
         let blocks = record.blocks(self.manner.block_bytes);
         self.told.has_names |= record.is_named;
+        let device = self.device(record.device)?;
+        let arrival = self.arrival(record);
+        let reader = if self.by_device { device } else { 0 };
         Ok(Request {
-            device: self.device(record.device)?,
+            device,
             first: *blocks.start(),
             last: *blocks.end(),
-            compute: self.compute(record),
+            compute: self.compute(record, arrival, reader.into()),
+            arrival: arrival.unwrap_or_default(),
             at,
         })
+    }
+
+    /// When it arrived, from the first one on.
+    fn arrival(&mut self, record: &Record) -> Option<Nanos> {
+        let arrival = record.arrival?;
+        self.told.says_arrival = true;
+        let since = arrival.since(*self.first.get_or_insert(arrival));
+        self.told.until = self.told.until.max(since);
+        Some(since)
     }
 
     fn device(&mut self, device: u32) -> Result<u16, RequestsError> {
@@ -231,25 +274,25 @@ impl<'a> Requests<'a> {
     }
 
     /// The computing time before a request.
-    fn compute(&mut self, record: &Record) -> Nanos {
+    fn compute(&mut self, record: &Record, arrival: Option<Nanos>, reader: usize) -> Nanos {
         self.told.says_compute |= record.compute.is_some();
-        let response = record.response.unwrap_or_default();
-        let gap = record.arrival.map(|arrival| {
-            self.told.says_arrival = true;
-            let last = self.last.replace((arrival, response));
-            let (before, response) = last.unwrap_or((arrival, Nanos(0)));
-            Nanos(arrival.since(before).0.saturating_sub(response.0))
-        });
-        let compute = self
-            .manner
-            .think
-            .or(record.compute)
-            .or(gap)
-            .unwrap_or_default();
-        if std::mem::take(&mut self.is_first) {
-            return Nanos(0);
+        if self.before.len() <= reader {
+            self.before.resize(reader + 1, Before::default());
         }
-        compute
+        let before = &mut self.before[reader];
+        let is_first = !core::mem::replace(&mut before.is_any, true);
+        let gap = arrival.map(|arrival| {
+            let took = record.response.unwrap_or_default();
+            let last = before.last.replace((arrival, took));
+            let (last, took) = last.unwrap_or((arrival, Nanos(0)));
+            Nanos(arrival.since(last).0.saturating_sub(took.0))
+        });
+        let think = self.manner.think;
+        match is_first {
+            true if self.by_device && think.is_none() => arrival.unwrap_or_default(),
+            true => Nanos(0),
+            false => think.or(record.compute).or(gap).unwrap_or_default(),
+        }
     }
 }
 

@@ -19,7 +19,8 @@ use forerun_core::{Bytes, DeviceId, Settings};
 
 use super::bound::{self, Bound};
 use super::grid::{Grid, GridRun};
-use super::placing::Placing;
+use super::pacing::{Loop, Readers};
+use super::placing::{Placing, Regions};
 use super::recorded::Recorded;
 use super::requests::{RequestsError, Source};
 use super::simulated::Simulated;
@@ -28,7 +29,6 @@ use super::{Outcome, engine, hinted, in_units, lru};
 use crate::WorldError;
 use crate::device::Device;
 use crate::device::array::Array;
-use crate::device::needs::Needs;
 use crate::hinted::unit::Instance;
 use crate::hinted::{HostError, Place, Reads};
 use crate::scheduled::BehindError;
@@ -170,23 +170,50 @@ impl Grid<'_> {
 
     fn engine(&self, run: &GridRun, settings: &Settings) -> Done {
         match (&self.input.workload, &self.input.recorded) {
-            (Some(name), _) => {
-                let workload = workload::parse(name).map_err(RunError::Workload)?;
-                let needs = bound::needs_of(&*workload, self.input.block_bytes);
-                self.engine_over(run, settings, &*workload, &needs)
-            }
-            (None, Some(recorded)) => {
-                let placing = self.placing(run, recorded);
-                let streamed = Streamed::new(self.source()?, recorded, &placing);
-                let needs = placing.file_needs();
-                let done = self.engine_over(run, settings, &streamed, &needs);
-                match streamed.failure() {
-                    Some(error) => Err(RunError::Requests(error)),
-                    None => done,
-                }
-            }
+            (Some(name), _) => self.made(run, settings, name),
+            (None, Some(recorded)) => self.streamed(run, settings, recorded),
             (None, None) => Err(RunError::Source),
         }
+    }
+
+    /// The engine over the files of a workload, which are striped over all disks.
+    fn made(&self, run: &GridRun, settings: &Settings, name: &str) -> Done {
+        let workload = workload::parse(name).map_err(RunError::Workload)?;
+        let needs = bound::needs_of(&*workload, self.input.block_bytes);
+        let strip = Bytes(self.input.block_bytes.into());
+        let array = Array::new(self.devices(run)?, strip);
+        let outcome = self.engine_over(run, settings, &*workload, Regions::Striped)?;
+        let least = array.least(&needs);
+        let readers = workload.readers().len();
+        let bound = bound::by_extent(outcome.compute_longest, least, readers);
+        Ok((outcome, bound))
+    }
+
+    /// The engine over the regions of a trace.
+    fn streamed(&self, run: &GridRun, settings: &Settings, recorded: &Recorded) -> Done {
+        let placing = self.placing(run, recorded);
+        let streamed = Streamed::new(self.source()?, recorded, &placing).paced(self.pacing);
+        let done = self.engine_over(run, settings, &streamed, placing.regions());
+        if let Some(error) = streamed.failure() {
+            return Err(RunError::Requests(error));
+        }
+        let (outcome, devices) = (done?, self.devices(run)?);
+        let needs = placing.needs(false);
+        let least = bound::least_of(&devices, &needs);
+        let bound = match self.pacing.when {
+            Loop::Closed => match self.pacing.readers {
+                Readers::One => bound::by_extent(outcome.compute, least, 1),
+                Readers::Device => {
+                    let readers = placing.files().len();
+                    bound::by_extent(outcome.compute_longest, least, readers)
+                }
+            },
+            Loop::Open | Loop::Paced => {
+                let last = self.pacing.speed.of(recorded.told().until);
+                Bound::of(last.0, "arrivals", least)
+            }
+        };
+        Ok((outcome, bound))
     }
 
     fn engine_over(
@@ -194,15 +221,11 @@ impl Grid<'_> {
         run: &GridRun,
         settings: &Settings,
         workload: &dyn Workload,
-        needs: &Needs,
-    ) -> Done {
-        let strip = Bytes(self.input.block_bytes.into());
-        let array = Array::new(self.devices(run)?, strip);
-        let outcome = engine(settings.clone(), self.driver, workload, self.devices(run)?);
-        let outcome = outcome.map_err(RunError::World)?;
-        let readers = workload.readers().len();
-        let bound = bound::by_extent(outcome.compute_longest, needs, &array, readers);
-        Ok((outcome, bound))
+        regions: Regions,
+    ) -> Result<Outcome, RunError> {
+        let (settings, devices) = (settings.clone(), self.devices(run)?);
+        let outcome = engine(settings, self.driver, workload, regions, devices);
+        outcome.map_err(RunError::World)
     }
 
     fn source(&self) -> Result<&Source, RunError> {

@@ -27,6 +27,10 @@ fn whole_ticks(time: Nanos) -> Nanos {
 impl World<'_, '_> {
     /// A reader is done with its step: it goes on, or the turn passes to another.
     fn end_step(&mut self, reader: usize) -> Result<(), WorldError> {
+        let response = self.end_response(reader);
+        if let Some(opener) = self.readers[reader].lane_of {
+            return self.end_lane(reader, opener, response);
+        }
         if let Some(owner) = self.readers[reader].lent_to.take() {
             self.pass_on(reader, owner);
             return self.think(owner);
@@ -38,6 +42,21 @@ impl World<'_, '_> {
         self.owed = plus(self.now, one.hand_over(self.now));
         (one.reading, one.state) = (None, State::Away { since: self.now });
         self.next_turn()
+    }
+
+    /// A read is over, if there was one: its response, and its wait.
+    fn end_response(&mut self, reader: usize) -> Nanos {
+        let one = &mut self.readers[reader];
+        let Some((asked, stalled)) = one.asked.take() else {
+            return Nanos(0);
+        };
+        let response = self.now.max(one.free_at).since(asked);
+        let wait = one.report.stall.since(stalled);
+        self.responses.add(response);
+        if wait.0 > 0 {
+            self.waits.add(wait);
+        }
+        response
     }
 
     /// The next reader in turn that has a step left begins it; without one the process is done and
@@ -110,7 +129,7 @@ impl World<'_, '_> {
     /// one's.
     pub(super) fn at_work(&self, reader: usize) -> usize {
         let is_away = |at: usize| matches!(self.readers[at].state, State::Away { .. });
-        if !is_away(reader) {
+        if !is_away(reader) || self.arriving.is_some() {
             return reader;
         }
         let owner = self.workload.owner(reader);
@@ -121,6 +140,9 @@ impl World<'_, '_> {
 
     fn begin_thinking(&mut self, reader: usize, step: Step) {
         let one = &mut self.readers[reader];
+        if step.not_before.0 > 0 {
+            one.due = Some(step.not_before);
+        }
         match one.sleeps(self.now, &step) {
             true => one.fall_asleep(self.now, step),
             false => one.begin_thinking(self.now, step, &mut self.processors),
@@ -165,7 +187,7 @@ impl World<'_, '_> {
     /// the next file.
     fn open_next(&mut self, process: u32) -> Result<(), WorldError> {
         let next = self.opened;
-        if self.walking.is_some() || next == self.readers.len() {
+        if self.walking.is_some() || self.arriving.is_some() || next == self.readers.len() {
             return Ok(());
         }
         self.opened = self.after_group(next);
@@ -207,11 +229,13 @@ impl World<'_, '_> {
         }
     }
 
-    fn begin(&mut self, reader: usize, step: &Step) -> Result<(), WorldError> {
+    pub(super) fn begin(&mut self, reader: usize, step: &Step) -> Result<(), WorldError> {
         let one = &mut self.readers[reader];
         one.report.reads += 1;
         let bytes = self.files[one.file].bytes;
         one.reading = Reading::begin(step, bytes, self.block_bytes, one.previous);
+        let asked = one.due.take().unwrap_or(self.now);
+        one.asked = one.reading.map(|_| (asked, one.report.stall));
         one.state = State::Reading;
         self.read(reader)
     }
@@ -319,13 +343,18 @@ impl World<'_, '_> {
 
     fn queue_touch(&mut self, reader: usize, run: Option<(Block, u32)>) {
         if let Some((first, count)) = run {
-            let reader = ReaderId(reader as u32);
+            let reader = self.opener(reader);
             self.later.push_back(Input::Touch {
                 reader,
                 first,
                 count,
             });
         }
+    }
+
+    /// The reader that the engine knows: the one that opened the file.
+    fn opener(&self, reader: usize) -> ReaderId {
+        ReaderId(self.readers[reader].lane_of.unwrap_or(reader) as u32)
     }
 
     /// Asks the engine for the rest of a read, and waits.
@@ -342,7 +371,7 @@ impl World<'_, '_> {
         self.drain()?;
         self.end_instant()?;
         self.tell_computed(reader)?;
-        let read = self.number_read(reader);
+        let (read, opener) = (self.number_read(reader), self.opener(reader));
         let one = &mut self.readers[reader];
         self.files[one.file].last_reader = Some(reader);
         let Some(reading) = &mut one.reading else {
@@ -354,7 +383,7 @@ impl World<'_, '_> {
             .with_previous(reading.before);
         let input = Input::Read {
             read,
-            reader: ReaderId(reader as u32),
+            reader: opener,
             access,
             fresh,
             wants: Wants::Blocks,
@@ -408,7 +437,7 @@ impl World<'_, '_> {
         if self.driver_per_fetch.0 == 0 || !self.engine.has_plan() {
             return Ok(());
         }
-        let (reader, time) = (ReaderId(reader as u32), one.thought);
+        let (reader, time) = (self.opener(reader), one.thought);
         self.handle(Input::Computed { reader, time })
     }
 

@@ -160,6 +160,12 @@ pub(super) struct Reader<'a> {
     bursts: Nanos,
     /// Its processor time by the last report to the engine.
     pub(super) cpu_told: Nanos,
+    /// The reader whose file it reads in an open loop.
+    pub(super) lane_of: Option<usize>,
+    /// When its next read is due, if that was said.
+    pub(super) due: Option<Nanos>,
+    /// When its read began or was due, and its stall before.
+    pub(super) asked: Option<(Nanos, Nanos)>,
     pub(super) report: ReaderReport,
 }
 
@@ -190,6 +196,9 @@ impl<'a> Reader<'a> {
             waited: Nanos(0),
             bursts: Nanos(0),
             cpu_told: Nanos(0),
+            lane_of: None,
+            due: None,
+            asked: None,
             report: ReaderReport::default(),
         }
     }
@@ -268,6 +277,7 @@ impl<'a> Reader<'a> {
         if let State::Away { since } = self.state {
             let away = now.since(since);
             self.report.compute.0 = self.report.compute.0.saturating_add(away.0);
+            self.report.away.0 = self.report.away.0.saturating_add(away.0);
         }
     }
 

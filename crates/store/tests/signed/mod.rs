@@ -75,7 +75,7 @@ impl Server {
         self.state.lock().unwrap().public = true;
     }
 
-    /// Requests to S3 are refused with this status, code and more of XML.
+    /// Requests to S3 are refused with this status, code and more of XML, or a header.
     pub(crate) fn refuse(&self, status: u16, code: &'static str, more: &'static str) {
         self.state.lock().unwrap().refused = Some((status, code, more));
     }
@@ -294,9 +294,15 @@ impl Asked {
 
 type Answer = (u16, String, Vec<u8>);
 
+/// More is XML, or a header.
 fn error(status: u16, code: &str, more: &str) -> Answer {
-    let body = format!("<Error><Code>{code}</Code><Message>in a test</Message>{more}</Error>");
-    (status, String::new(), body.into_bytes())
+    let (header, xml) = match more.starts_with('<') {
+        true => ("", more),
+        false => (more, ""),
+    };
+    let body = format!("<Error><Code>{code}</Code><Message>in a test</Message>{xml}</Error>");
+    let header = format!("{header}Content-Length: {}\r\n", body.len());
+    (status, header, body.into_bytes())
 }
 
 /// New keys, which are taken from now on.

@@ -116,7 +116,7 @@ const RELATED: &[&[&str]] = &[
     &["mount", "umount", "top", "ctl", "doctor", "explain"],
     &["read", "profile", "layout", "bench"],
     &["bench", "replay", "simulate", "trace", "list"],
-    &["simulate", "reproduce", "list"],
+    &["simulate", "sweep", "rerun", "reproduce", "list"],
     &["version", "doctor"],
     &["completions", "man"],
 ];

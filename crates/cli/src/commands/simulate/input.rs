@@ -34,8 +34,7 @@ impl NamedInput {
     ///
     /// # Errors
     /// A trace or a workload that cannot be used.
-    pub(super) fn new(args: &Simulate, disk: &Disk) -> Result<Self, Failure> {
-        let bar = progress::steps_without_end("requests");
+    pub(super) fn new(args: &Simulate, disk: &Disk, bar: ProgressBar) -> Result<Self, Failure> {
         match (&args.trace, &args.workload) {
             (Some(path), _) => Self::trace(args, path, disk, bar),
             (None, workload) => Self::made(args, workload.as_deref().unwrap_or_default(), bar),

@@ -6,8 +6,9 @@ use forerun_core::hinted::policy::Policy;
 use forerun_core::settings::SettingsError;
 use forerun_core::spec::Choice;
 use forerun_sim::simulate::disk::Disk;
-use forerun_sim::simulate::grid::{Beyond, Grid, GridRun, Refusal};
-use forerun_sim::simulate::placing::Layout;
+use forerun_sim::simulate::grid::{Grid, GridRun, Refusal};
+use forerun_sim::simulate::pacing::Loop;
+use forerun_sim::simulate::placing::Order;
 
 use super::input::NamedInput;
 use crate::args::{Simulate, Simulated};
@@ -27,10 +28,12 @@ pub(super) fn grid<'a>(
         notice: args.noticing.notice.unwrap_or_default(),
         fetch_units: args.fetch_units(),
         warm: args.warm.clone(),
+        layout: args.layout(),
+        pacing: args.pacing(),
         ..Grid::new(&input.input, disk, args.driver)
     };
-    let layout = layout(args, input, &grid)?;
-    Ok(Grid { layout, ..grid })
+    check_ends(args, input, &grid)?;
+    Ok(grid)
 }
 
 /// All runs, of which every one can be tried.
@@ -43,13 +46,6 @@ pub(super) fn runs(
     grid: &Grid<'_>,
 ) -> Result<Vec<GridRun>, Failure> {
     check_flags(args)?;
-    let own = input.input.disks(None);
-    if own > 1 && !args.disks.is_empty() {
-        tracing::warn!(
-            "{}: --disks in place of its own {own}: they lie one behind the other, striped over all",
-            input.name
-        );
-    }
     let adjust = |settings: &mut Settings| {
         composition::replace(settings, &args.methods);
         match args.methods.split {
@@ -83,14 +79,16 @@ fn refused(input: &str, preset: &str, cache_blocks: u32, refusal: Refusal) -> Fa
     let of_preset = |why: &str| format!("--preset {preset}: {why}");
     Failure::Usage(match refusal {
         Refusal::Readers => format!("--preset {preset}: {refusal} (see `forerun list presets`)"),
-        Refusal::Unit => of_preset("--device unit is for hinted methods"),
-        Refusal::Devices => of_preset("the trace has several devices: give --disks to stripe over"),
-        Refusal::FirstUse(true) => of_preset(&refusal.to_string()),
-        Refusal::FirstUse(false) => {
-            format!(
-                "--place dense with --preset {preset}: {refusal}; without --place blocks lie at their number"
-            )
+        Refusal::Pacing | Refusal::Made => {
+            of_preset(&format!("--readers-by, --loop and --arrivals: {refusal}"))
         }
+        Refusal::Untimed => format!("{input}: --loop: {refusal}"),
+        Refusal::Unit => of_preset("--device unit is for hinted methods"),
+        Refusal::FirstUse => format!(
+            "--place dense with --preset {preset}: {refusal}; without --place blocks lie at their number"
+        ),
+        Refusal::Names => format!("{input}: {refusal}: --place dense"),
+        Refusal::Idle { .. } => format!("--regions concatenated: {refusal}"),
         Refusal::FileBlocks(_) => {
             format!("--workload {input}: {refusal}; --block-bytes makes them fewer")
         }
@@ -106,6 +104,11 @@ fn refused(input: &str, preset: &str, cache_blocks: u32, refusal: Refusal) -> Fa
 
 /// Flags that none of the presets takes would be ignored without a word.
 fn check_flags(args: &Simulate) -> Result<(), Failure> {
+    if args.arrivals.is_some() && args.pacing().when == Loop::Closed {
+        return Err(Failure::Usage(
+            "--arrivals: a closed loop has none".to_owned(),
+        ));
+    }
     for (param, flag, value) in [
         ("batch_blocks", "--batch", args.batch),
         ("horizon_refs", "--horizon", args.horizon),
@@ -168,32 +171,28 @@ fn with_flags(preset: &Simulated, args: &Simulate, disk: &Disk) -> Result<Simula
     Ok(Simulated::Hinted(choice, name.clone()))
 }
 
-/// Where blocks lie; no address is beyond the end of a disk or a file.
-fn layout(args: &Simulate, input: &NamedInput, grid: &Grid<'_>) -> Result<Option<Layout>, Failure> {
-    let asked = args.place.map(Layout::from);
+/// No block is beyond the end of its disk or its file.
+fn check_ends(args: &Simulate, input: &NamedInput, grid: &Grid<'_>) -> Result<(), Failure> {
     let has_engine = !args.preset.0.iter().all(Simulated::is_lru);
-    let first_beyond = |layout| -> Result<Option<Beyond>, Failure> {
-        for wanted in wanted(args) {
-            let beyond = grid.beyond(layout, wanted, has_engine);
-            if let Some(beyond) = beyond.map_err(|e| Failure::Usage(e.to_string()))? {
-                return Ok(Some(beyond));
-            }
-        }
-        Ok(None)
-    };
-    let Some(first) = first_beyond(asked)? else {
-        return Ok(asked);
+    let mut first = None;
+    for wanted in wanted(args) {
+        let beyond = grid.beyond(wanted, has_engine);
+        let beyond = beyond.map_err(|e| Failure::Usage(e.to_string()))?;
+        first = first.or(beyond);
+    }
+    let Some(first) = first else {
+        return Ok(());
     };
     let name = &input.name;
     let source = input.input.source.as_ref();
     let at = source.and_then(|source| source.position_of(first.device, first.number));
     let at = at.map_or(String::new(), |at| at.to_string());
-    let way_out = match asked {
-        Some(Layout::Dense) => "more --disks or a larger --device hold all",
-        _ => {
-            "more --disks or a larger --device hold it; for presets that do not prefetch --place dense lays \
-             blocks in the order of first use"
+    let way_out = match grid.layout.order {
+        Order::Address => {
+            "--place packed lays the touched blocks in the order of addresses, without gaps; else it takes a \
+             larger --device or more --disks"
         }
+        Order::Packed | Order::Dense => "a larger --device or more --disks hold all",
     };
     Err(Failure::Usage(format!("{name}{at}: {first}; {way_out}")))
 }

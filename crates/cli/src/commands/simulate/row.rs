@@ -11,9 +11,11 @@ use forerun_core::settings::Notice;
 use forerun_sim::simulate::Outcome;
 use forerun_sim::simulate::bound::Bound;
 use forerun_sim::simulate::grid::{Grid, GridRun};
+use forerun_sim::simulate::pacing::{Loop, Pacing};
+use forerun_sim::simulate::placing::{Order, Regions};
 use forerun_sim::simulate::requests::RequestsError;
 use forerun_sim::simulate::run::RunError;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::args::{Format, Simulate};
 use crate::commands::trace::unreadable;
@@ -32,8 +34,12 @@ pub(super) struct Row {
     pub(super) compute_from: &'static str,
     /// When free disks are noticed.
     pub(super) notice: Option<Notice>,
-    /// Where blocks lie; none where that means nothing.
-    pub(super) place: Option<&'static str>,
+    /// Order and regions of the blocks; none where they mean nothing.
+    pub(super) place: Option<(Order, Regions)>,
+    /// Devices of the trace.
+    pub(super) regions: u16,
+    /// Readers of the trace, and when its requests begin; none of a workload, which has its own.
+    pub(super) pacing: Option<Pacing>,
     pub(super) outcome: Outcome,
     pub(super) bound: Bound,
     /// Elapsed time over reverse aggressive's on the same disks with the same cache.
@@ -102,16 +108,27 @@ impl Row {
             block_bytes: grid.input.block_bytes,
             compute_from: grid.input.compute_from,
             notice: (preset.is_told() && !is_unit).then_some(notice),
-            place: recorded.map(
-                |recorded| match grid.placing(run, recorded).begin(0).is_some() {
-                    true => "address",
-                    false => "dense",
-                },
-            ),
+            place: recorded.map(|recorded| {
+                let disks = grid.input.disks(run.wanted);
+                (grid.layout.order, grid.layout.regions_of(recorded, disks))
+            }),
+            pacing: grid.input.source.as_ref().map(|_| grid.pacing),
+            regions: recorded.map_or(1, |recorded| recorded.told().devices),
             outcome,
             bound,
             over_reverse: None,
         })
+    }
+
+    /// Where blocks lie, for a table.
+    fn place(&self) -> String {
+        let Some((order, regions)) = self.place else {
+            return "-".to_owned();
+        };
+        match (self.regions, regions) {
+            (1, Regions::Concatenated) => order.name().to_owned(),
+            _ => format!("{} {}", order.name(), regions.name()),
+        }
     }
 
     fn columns(&self) -> Vec<(&'static str, Value)> {
@@ -135,7 +152,7 @@ impl Row {
                 "bound_ns",
             ]
         };
-        vec![
+        let mut columns = vec![
             ("preset", json!(self.preset)),
             ("device", json!(self.device)),
             ("scheduler", json!(self.scheduler)),
@@ -143,7 +160,11 @@ impl Row {
             ("cache_blocks", json!(self.cache_blocks)),
             ("block_bytes", json!(self.block_bytes)),
             ("compute_from", json!(self.compute_from)),
-            ("place", json!(self.place)),
+            ("place", json!(self.place.map(|(order, _)| order.name()))),
+            (
+                "regions",
+                json!(self.place.map(|(_, regions)| regions.name())),
+            ),
             ("notice", json!(self.notice.map(Notice::name))),
             ("reads", json!(run.reads)),
             ("hits", json!(run.hits)),
@@ -158,13 +179,49 @@ impl Row {
             (compute, json!(run.compute)),
             (driver, json!(run.driver)),
             (stall, json!(run.stall)),
-            ("response_mean_ns", json!(run.response_mean)),
+            ("device_response_mean_ns", json!(run.response_mean)),
             ("device_utilisation", json!(busy)),
             (least, json!(self.bound.least)),
             ("bound_kind", json!(self.bound.kind)),
             ("over_bound", json!(ratio(run.elapsed, self.bound.least))),
             ("over_reverse_aggressive", json!(self.over_reverse)),
-        ]
+            (
+                "readers_by",
+                json!(self.pacing.map(|pacing| pacing.readers.name())),
+            ),
+            ("loop", json!(self.pacing.map(|pacing| pacing.when.name()))),
+            ("arrivals", json!(self.speed())),
+            ("saturated", json!(run.is_saturated)),
+        ];
+        columns.extend(run.tails().map(|(name, time)| (name, json!(time))));
+        columns
+    }
+
+    /// All columns.
+    pub(super) fn object(&self) -> Map<String, Value> {
+        let columns = self.columns().into_iter();
+        columns
+            .map(|(key, value)| (key.to_owned(), value))
+            .collect()
+    }
+
+    /// How fast requests arrived, where that counts.
+    fn speed(&self) -> Option<String> {
+        let pacing = self.pacing.filter(|pacing| pacing.when != Loop::Closed)?;
+        Some(pacing.speed.to_string())
+    }
+
+    /// The 99th percentile of the responses, for a table.
+    fn p99(&self) -> String {
+        let responses = &self.outcome.responses;
+        match (self.outcome.is_saturated, responses.count()) {
+            (true, _) => "saturated".to_owned(),
+            (false, 0) => "-".to_owned(),
+            (false, _) => {
+                let micros = responses.at(990).0 / 1000;
+                format!("{}.{:03} ms", micros / 1000, micros % 1000)
+            }
+        }
     }
 }
 
@@ -176,19 +233,10 @@ pub(super) fn print(rows: &[Row], format: Format, out: &mut dyn Write) -> Result
     let text = match format {
         Format::Table => table(rows),
         Format::Csv => csv(rows)?,
-        Format::Json => {
-            let object = |row: &Row| {
-                let columns = row.columns().into_iter();
-                Value::Object(
-                    columns
-                        .map(|(key, value)| (key.to_owned(), value))
-                        .collect(),
-                )
-            };
-            rows.iter()
-                .map(|row| format!("{}\n", object(row)))
-                .collect()
-        }
+        Format::Json => rows
+            .iter()
+            .map(|row| format!("{}\n", Value::Object(row.object())))
+            .collect(),
     };
     out.write_all(text.as_bytes())
         .map_err(|e| Failure::output(&e))
@@ -225,8 +273,8 @@ fn table(rows: &[Row]) -> String {
     table
         .load_preset(presets::NOTHING)
         .set_content_arrangement(ContentArrangement::Disabled);
-    let head = "preset,disks,K,reads,hits,late,misses,miss ratio,fetches,unused,elapsed,stall,\
-                over bound,bound is";
+    let head = "preset,disks,place,K,reads,hits,late,misses,miss ratio,fetches,unused,elapsed,stall,\
+                p99,over bound,bound is";
     table.set_header(head.split(','));
     for row in rows {
         let run = &row.outcome;
@@ -235,9 +283,8 @@ fn table(rows: &[Row]) -> String {
             false => format!("{}.{:03} s", time / 1_000_000_000, time / 1_000_000 % 1000),
         };
         let over = ratio(run.elapsed, row.bound.least);
-        let mut cells = vec![row.preset.clone()];
+        let mut cells = vec![row.preset.clone(), row.disks.to_string(), row.place()];
         let counts = [
-            row.disks.into(),
             row.cache_blocks.into(),
             run.reads,
             run.hits,
@@ -247,12 +294,16 @@ fn table(rows: &[Row]) -> String {
         cells.extend(counts.map(|count| count.to_string()));
         cells.push(format!("{:.4}", miss_ratio(run)));
         cells.extend([run.fetches, run.evicted_unused].map(|count| count.to_string()));
-        cells.extend([time(run.elapsed), time(run.stall)]);
+        cells.extend([time(run.elapsed), time(run.stall), row.p99()]);
         cells.push(over.map_or("-".to_owned(), |over| format!("{over:.3}")));
         cells.push(row.bound.kind.to_owned());
         table.add_row(cells);
     }
-    for column in table.column_iter_mut().skip(1).take(12) {
+    let numbers = |at: &usize| *at == 1 || (3..15).contains(at);
+    for (_, column) in (0..)
+        .zip(table.column_iter_mut())
+        .filter(|(at, _)| numbers(at))
+    {
         column.set_cell_alignment(CellAlignment::Right);
     }
     let lines = table.lines();

@@ -1,0 +1,216 @@
+//! `forerun sweep`: the runs of a plan, as rows of a file; `forerun rerun`: rows made once more and compared.
+//!
+//! Rows are appended as runs end. A run that fails has a row with its message, is tried again by the next sweep, and
+//! makes the exit code 1; the other runs go on.
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::available_parallelism;
+
+use serde_json::Value;
+
+use crate::args::{Diff, Merge, Rerun, Sweep, SweepCommand};
+use crate::failure::Failure;
+use crate::files;
+use crate::progress;
+use crate::sweep::cells::{self, Cell, Stamp};
+use crate::sweep::compare::{by_settings, differences, settings};
+use crate::sweep::plan;
+use crate::sweep::rows::{self, ERROR, Row, Rows};
+
+/// The longest plan: a list of names is a line.
+const PLAN_BYTES_MAX: u64 = 1 << 20;
+
+/// Runs the command.
+///
+/// # Errors
+/// A plan that cannot be run, rows that cannot be written, a run that failed.
+pub fn run(args: &Sweep, out: &mut dyn Write) -> Result<(), Failure> {
+    match (&args.command, &args.plan, &args.output) {
+        (Some(SweepCommand::Merge(args)), ..) => merge(args, out),
+        (Some(SweepCommand::Diff(args)), ..) => diff(args, out),
+        (None, Some(plan), Some(output)) => sweep(args, plan, output, out),
+        _ => Err(Failure::Usage("a plan and --output are needed".to_owned())),
+    }
+}
+
+fn sweep(args: &Sweep, plan: &Path, output: &Path, out: &mut dyn Write) -> Result<(), Failure> {
+    let text = files::read_text(plan, PLAN_BYTES_MAX)?;
+    let cells = cells::cells(plan::read(plan, &text)?)?;
+    let rows = Rows::open(output)?;
+    let mine = (0..)
+        .zip(&cells)
+        .filter(|(at, _)| at % args.shard.of == args.shard.number);
+    let mine: Vec<&Cell> = mine.map(|(_, cell)| cell).collect();
+    let left: Vec<&Cell> = mine
+        .iter()
+        .copied()
+        .filter(|cell| !rows.done.contains(&cell.key))
+        .collect();
+    let threads = args.threads.map(|threads| threads as usize);
+    let threads = threads
+        .or_else(|| available_parallelism().ok().map(usize::from))
+        .unwrap_or(1);
+    let failed = run_all(&left, &Stamp::of(&text), &rows, threads)?;
+    let (all, there) = (mine.len(), mine.len() - left.len());
+    let path = output.display();
+    writeln!(
+        out,
+        "{all} runs: {there} were in {path}, {} are added",
+        left.len()
+    )
+    .map_err(|e| Failure::output(&e))?;
+    match failed.first() {
+        Some(first) => Err(Failure::Run(format!(
+            "{} of {all} runs failed: {first}",
+            failed.len()
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// Runs them on so many threads; the messages of those that failed.
+fn run_all(
+    cells: &[&Cell],
+    stamp: &Stamp,
+    rows: &Rows,
+    threads: usize,
+) -> Result<Vec<String>, Failure> {
+    let bar = progress::steps("runs", cells.len() as u64);
+    let (next, failed) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let work = || -> Result<(), Failure> {
+        while let Some(cell) = cells.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let row = cell.run(stamp);
+            let message = row.get(ERROR).and_then(Value::as_str).map(str::to_owned);
+            if let (Some(message), Ok(mut failed)) = (message, failed.lock()) {
+                failed.push(message);
+            }
+            rows.append(row)?;
+            bar.inc(1);
+        }
+        Ok(())
+    };
+    let ends = std::thread::scope(|scope| {
+        let others: Vec<_> = (1..threads.min(cells.len()))
+            .map(|_| scope.spawn(work))
+            .collect();
+        let own = work();
+        let others = others.into_iter().map(|thread| match thread.join() {
+            Ok(end) => end,
+            Err(_) => Err(Failure::Run("a run panicked".to_owned())),
+        });
+        std::iter::once(own)
+            .chain(others)
+            .collect::<Result<Vec<()>, _>>()
+    });
+    bar.finish_and_clear();
+    ends.map(|_| failed.into_inner().unwrap_or_default())
+}
+
+/// Each run once: its last result, or where it has none its last error.
+fn merge(args: &Merge, out: &mut dyn Write) -> Result<(), Failure> {
+    let (mut merged, mut places) = (Vec::<Row>::new(), std::collections::HashMap::new());
+    for path in &args.rows {
+        for row in rows::read(path)? {
+            let key = rows::key(&row).unwrap_or_default().to_owned();
+            let place = *places.entry(key).or_insert(merged.len());
+            match merged.get_mut(place) {
+                None => merged.push(row),
+                Some(kept) if row.contains_key(ERROR) && !kept.contains_key(ERROR) => {}
+                Some(kept) => *kept = row,
+            }
+        }
+    }
+    let lines: String = merged
+        .into_iter()
+        .map(|row| format!("{}\n", Value::Object(row)))
+        .collect();
+    match &args.output {
+        None => out
+            .write_all(lines.as_bytes())
+            .map_err(|e| Failure::output(&e)),
+        Some(path) => {
+            let beside = path.with_extension("part");
+            let written = fs::write(&beside, lines).and_then(|()| fs::rename(&beside, path));
+            written.map_err(|e| Failure::broken(path, e))
+        }
+    }
+}
+
+fn diff(args: &Diff, out: &mut dyn Write) -> Result<(), Failure> {
+    let (before, after) = (rows::read(&args.before)?, rows::read(&args.after)?);
+    let (before, after) = (by_settings(&before), by_settings(&after));
+    let (mut text, mut differ, mut same) = (String::new(), 0, 0);
+    for (name, row) in &before {
+        let changed = after.get(name).map(|other| differences(row, other));
+        match changed {
+            Some(changed) if changed.is_empty() => same += 1,
+            Some(changed) => {
+                differ += 1;
+                text += &format!("{name}: {}\n", changed.join(", "));
+            }
+            None => {}
+        }
+    }
+    let only = [before.len() - same - differ, after.len() - same - differ];
+    text += &format!(
+        "{differ} of {} runs differ, {} are only in {}, {} only in {}\n",
+        same + differ,
+        only[0],
+        args.before.display(),
+        only[1],
+        args.after.display()
+    );
+    out.write_all(text.as_bytes())
+        .map_err(|e| Failure::output(&e))?;
+    match differ + only[0] + only[1] {
+        0 => Ok(()),
+        _ => Err(Failure::Run("the rows differ".to_owned())),
+    }
+}
+
+/// Makes rows once more.
+///
+/// # Errors
+/// A row that comes out otherwise, a key that no row has, files that are gone.
+pub fn rerun(args: &Rerun, out: &mut dyn Write) -> Result<(), Failure> {
+    let mut rows = rows::read(&args.rows)?;
+    let has = |wanted: &str| rows.iter().any(|row| rows::key(row) == Some(wanted));
+    if let Some(missing) = args.keys.iter().find(|key| !has(key)) {
+        return Err(Failure::unusable(
+            &args.rows,
+            format!("no row has the key {missing}"),
+        ));
+    }
+    let is_wanted =
+        |key: &str| args.keys.is_empty() || args.keys.iter().any(|wanted| wanted == key);
+    rows.retain(|row| rows::key(row).is_some_and(is_wanted));
+    let mut differ = 0;
+    for row in &rows {
+        let cell = cells::of_row(row)?;
+        let key = rows::key(row).unwrap_or_default();
+        let mut changed = differences(row, &cell.run(&Stamp::of("")));
+        if cell.key != key {
+            changed.insert(
+                0,
+                "its files or the version of the program changed".to_owned(),
+            );
+        }
+        differ += usize::from(!changed.is_empty());
+        let outcome = match changed.is_empty() {
+            true => "the same".to_owned(),
+            false => changed.join(", "),
+        };
+        writeln!(out, "{key} {}: {outcome}", settings(row)).map_err(|e| Failure::output(&e))?;
+    }
+    match differ {
+        0 => Ok(()),
+        _ => Err(Failure::Run(format!(
+            "{differ} of {} rows differ",
+            rows.len()
+        ))),
+    }
+}

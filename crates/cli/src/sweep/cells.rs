@@ -1,0 +1,161 @@
+//! Cells: the runs of a plan, each with the key of its row.
+//!
+//! The key is a digest of the values, of the version of this program, and of the files that are read: a trace that
+//! changed is another run. A run is the command that `settings` of its row says, on one thread, in virtual time: the
+//! same row on every machine.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::Path;
+
+use serde_json::{Map, json};
+use sha2::{Digest, Sha256};
+
+use super::plan::{Values, simulation};
+use super::rows::{ERROR, KEY, Row};
+use crate::commands::simulate;
+use crate::failure::Failure;
+
+/// The version of this program.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// Columns of a row that say where it comes from, not what came out.
+pub const ORIGIN: [&str; 6] = [
+    KEY,
+    "settings",
+    "inputs",
+    "version",
+    "program_sha256",
+    "plan_sha256",
+];
+
+/// Keys whose values are files.
+const FILES: [&str; 2] = ["trace", "device-file"];
+
+/// A run.
+#[derive(Debug)]
+pub struct Cell {
+    /// The values of its flags.
+    pub values: Values,
+    /// Digests of the files it reads, by their names.
+    inputs: BTreeMap<String, String>,
+    /// The key of its row.
+    pub key: String,
+}
+
+/// Digests of the program and the plan, for each row.
+#[derive(Clone, Debug)]
+pub struct Stamp {
+    program: Option<String>,
+    plan: String,
+}
+
+impl Stamp {
+    /// Of a plan with this text.
+    #[must_use]
+    pub fn of(plan: &str) -> Self {
+        Self {
+            program: digest_of(Path::new("/proc/self/exe")).ok(),
+            plan: hex(&Sha256::digest(plan.as_bytes())),
+        }
+    }
+}
+
+/// The runs of these values, each once, in the order of the plan.
+///
+/// # Errors
+/// A trace or a device file that is no file, or cannot be read.
+pub fn cells(all: Vec<Values>) -> Result<Vec<Cell>, Failure> {
+    let (mut known, mut seen) = (BTreeMap::new(), std::collections::HashSet::new());
+    let mut cells = Vec::new();
+    for values in all {
+        let mut inputs = BTreeMap::new();
+        for name in FILES.iter().filter_map(|flag| values.get(*flag)) {
+            if !known.contains_key(name) {
+                known.insert(name.clone(), input(Path::new(name))?);
+            }
+            inputs.insert(name.clone(), known[name].clone());
+        }
+        let text = json!([values, inputs, VERSION]).to_string();
+        let key = hex(&Sha256::digest(text.as_bytes()))[..16].to_owned();
+        if seen.insert(key.clone()) {
+            cells.push(Cell {
+                values,
+                inputs,
+                key,
+            });
+        }
+    }
+    Ok(cells)
+}
+
+/// The digest of a file that each run reads anew.
+fn input(path: &Path) -> Result<String, Failure> {
+    let unusable = |e: io::Error| Failure::unusable(path, e);
+    if !fs::metadata(path).map_err(unusable)?.is_file() {
+        let why = "no regular file: each run of a sweep reads it again";
+        return Err(Failure::unusable(path, why));
+    }
+    digest_of(path).map_err(unusable)
+}
+
+fn digest_of(path: &Path) -> io::Result<String> {
+    let (mut file, mut digest) = (File::open(path)?, Sha256::new());
+    let mut piece = vec![0; 1 << 20];
+    loop {
+        match file.read(&mut piece)? {
+            0 => return Ok(hex(&digest.finalize())),
+            read => digest.update(&piece[..read]),
+        }
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+impl Cell {
+    /// Runs it; its row, with an error in place of a result if it failed.
+    #[must_use]
+    pub fn run(&self, stamp: &Stamp) -> Row {
+        let mut row = self.outcome().unwrap_or_else(|failure| {
+            Map::from_iter([(ERROR.to_owned(), json!(failure.to_string()))])
+        });
+        // What the result does not name itself: trace, workload, seed, methods.
+        for (name, value) in &self.values {
+            let name = name.replace('-', "_");
+            row.entry(name).or_insert_with(|| json!(value));
+        }
+        let origin = [
+            json!(self.key),
+            json!(self.values),
+            json!(self.inputs),
+            json!(VERSION),
+            json!(stamp.program),
+            json!(stamp.plan),
+        ];
+        row.extend(ORIGIN.map(str::to_owned).into_iter().zip(origin));
+        row
+    }
+
+    fn outcome(&self) -> Result<Row, Failure> {
+        let args = simulation(&self.values).map_err(|refused| Failure::Usage(refused.why))?;
+        // Notes of a single simulation would come once a run; rows say the same in columns.
+        tracing::subscriber::with_default(tracing::subscriber::NoSubscriber::default(), || {
+            simulate::row(&args)
+        })
+    }
+}
+
+/// The run of a row.
+///
+/// # Errors
+/// It has no settings, or the files it read are gone.
+pub fn of_row(row: &Row) -> Result<Cell, Failure> {
+    let settings = row.get("settings").cloned().unwrap_or_default();
+    let values: Values = serde_json::from_value(settings)
+        .map_err(|e| Failure::Usage(format!("settings of row {}: {e}", row[KEY])))?;
+    let cell = cells(vec![values])?.pop();
+    cell.ok_or_else(|| Failure::Usage(format!("row {}: no settings", row[KEY])))
+}

@@ -1,0 +1,115 @@
+//! Files of rows: JSON objects, one a line, each with the key of its run.
+//!
+//! A sweep that is killed leaves a part of a line; it is cut off before the next row is appended. Two sweeps that
+//! write to one file would spoil each other's rows, so the file is locked (`flock(2)`) while one does.
+
+use std::collections::HashSet;
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufRead, BufReader, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use rustix::fs::{FlockOperation, flock};
+use serde_json::{Map, Value};
+
+use crate::failure::Failure;
+
+/// A row.
+pub type Row = Map<String, Value>;
+
+/// The key of a row.
+pub const KEY: &str = "key";
+/// In place of a result, the message of a run that failed.
+pub const ERROR: &str = "error";
+
+/// The key, if it is a row.
+#[must_use]
+pub fn key(row: &Row) -> Option<&str> {
+    row.get(KEY)?.as_str()
+}
+
+/// The whole rows of a file, and where the last of them ends.
+fn rows(path: &Path, file: &File) -> Result<(Vec<Row>, u64), Failure> {
+    let (mut rows, mut end) = (Vec::new(), 0);
+    let mut lines = BufReader::new(file);
+    for number in 1.. {
+        let mut line = String::new();
+        let read = lines.read_line(&mut line);
+        let read = read.map_err(|e| Failure::unusable(path, format!("line {number}: {e}")))?;
+        if !line.ends_with('\n') {
+            break;
+        }
+        end += read as u64;
+        let row = serde_json::from_str(&line)
+            .ok()
+            .filter(|row| key(row).is_some());
+        let row = row.ok_or_else(|| {
+            Failure::unusable(
+                path,
+                format!("line {number}: no row of a sweep: a JSON object with a key"),
+            )
+        })?;
+        rows.push(row);
+    }
+    Ok((rows, end))
+}
+
+/// The rows of a file.
+///
+/// # Errors
+/// There is none, or it has other lines.
+pub fn read(path: &Path) -> Result<Vec<Row>, Failure> {
+    let file = File::open(path).map_err(|e| Failure::unusable(path, e))?;
+    Ok(rows(path, &file)?.0)
+}
+
+/// A file that rows are appended to.
+#[derive(Debug)]
+pub struct Rows {
+    path: PathBuf,
+    file: Mutex<File>,
+    /// Keys of the runs that it has a result of.
+    pub done: HashSet<String>,
+}
+
+impl Rows {
+    /// Opens or makes it.
+    ///
+    /// # Errors
+    /// It cannot be written, another sweep writes to it, or it has other lines.
+    pub fn open(path: &Path) -> Result<Self, Failure> {
+        let unusable = |e: io::Error| Failure::unusable(path, e);
+        let options = OpenOptions::new()
+            .read(true)
+            .append(true)
+            .create(true)
+            .to_owned();
+        let mut file = options.open(path).map_err(unusable)?;
+        if !file.metadata().map_err(unusable)?.is_file() {
+            return Err(Failure::unusable(path, "no regular file"));
+        }
+        flock(&file, FlockOperation::NonBlockingLockExclusive)
+            .map_err(|_| Failure::unusable(path, "another sweep writes to it"))?;
+        let (rows, end) = rows(path, &file)?;
+        file.set_len(end).map_err(unusable)?;
+        file.seek(SeekFrom::End(0)).map_err(unusable)?;
+        let done = rows.iter().filter(|row| !row.contains_key(ERROR));
+        let done = done.filter_map(key).map(str::to_owned).collect();
+        Ok(Self {
+            path: path.to_owned(),
+            file: Mutex::new(file),
+            done,
+        })
+    }
+
+    /// Appends a row, whole.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn append(&self, row: Row) -> Result<(), Failure> {
+        let line = format!("{}\n", Value::Object(row));
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        file.write_all(line.as_bytes())
+            .map_err(|e| Failure::broken(&self.path, e))
+    }
+}

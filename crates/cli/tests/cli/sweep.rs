@@ -1,0 +1,293 @@
+//! `forerun sweep` and `forerun rerun`: plans, rows that are gone on with, parts, comparisons, and bad plans.
+
+use std::fs;
+use std::os::fd::AsFd;
+use std::path::PathBuf;
+
+use rustix::fs::{FlockOperation, flock};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::simulate::rows;
+use super::{forerun, output_of};
+
+/// Two presets, two caches and two seeds on a small disk: eight runs.
+const PLAN: &str = r#"workload = "synth(refs=200,blocks=100)"
+preset = ["demand-lru", "forestall"]
+cache-blocks = [8, 32]
+seed = [1, 2]
+device = "switching(cost_ns=8000000)"
+disks = 1
+"#;
+
+struct Desk(TempDir);
+
+impl Desk {
+    fn new() -> Self {
+        let desk = Self(tempfile::tempdir().unwrap());
+        desk.put("plan.toml", PLAN);
+        desk
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn put(&self, name: &str, text: &str) {
+        fs::write(self.path(name), text).unwrap();
+    }
+
+    /// Runs the plan; what is said.
+    fn sweep(&self, rows: &str, more: &str) -> String {
+        let (plan, rows) = (self.path("plan.toml"), self.path(rows));
+        output_of(&format!(
+            "sweep {} -o {} {more}",
+            plan.display(),
+            rows.display()
+        ))
+    }
+
+    fn text(&self, name: &str) -> String {
+        fs::read_to_string(self.path(name)).unwrap()
+    }
+
+    fn rows(&self, name: &str) -> Vec<Value> {
+        let text = self.text(name);
+        let rows = text.lines();
+        rows.map(|row| serde_json::from_str(row).unwrap()).collect()
+    }
+
+    /// The keys of rows, sorted.
+    fn keys(&self, name: &str) -> Vec<String> {
+        let rows = self.rows(name);
+        let keys = rows.iter().map(|row| row["key"].as_str().unwrap().into());
+        let mut keys: Vec<String> = keys.collect();
+        keys.sort();
+        keys
+    }
+}
+
+#[test]
+fn a_row_is_that_of_the_command_in_its_settings_and_says_where_it_comes_from() {
+    let desk = Desk::new();
+    desk.sweep("rows", "--threads 2");
+    let all = desk.rows("rows");
+    assert_eq!(all.len(), 8);
+    for row in &all {
+        let of = |name: &str| row["settings"][name].as_str().unwrap();
+        let alone = rows(&format!(
+            "--workload synth(refs=200,blocks=100,seed={}) --preset {} --cache-blocks {} --disks 1 \
+             --device switching(cost_ns=8000000)",
+            of("seed"),
+            of("preset"),
+            of("cache-blocks")
+        ));
+        assert_eq!(alone.len(), 1);
+        for (name, value) in alone[0].as_object().unwrap() {
+            assert_eq!(&row[name], value, "{name} of {row}");
+        }
+        assert_eq!(row["seed"], of("seed"));
+        assert_eq!(row["version"], env!("CARGO_PKG_VERSION"));
+        for digest in ["plan_sha256", "program_sha256"] {
+            assert_eq!(row[digest].as_str().map(str::len), Some(64), "{digest}");
+        }
+    }
+}
+
+#[test]
+fn a_sweep_that_was_killed_goes_on_where_it_was_and_parts_make_the_whole() {
+    let desk = Desk::new();
+    assert!(desk.sweep("whole", "").starts_with("8 runs: 0 were in"));
+    let whole = desk.text("whole");
+    // Killed in the middle of the fourth row.
+    let lines: Vec<&str> = whole.lines().collect();
+    let killed = format!("{}\n{}", lines[..3].join("\n"), &lines[3][..40]);
+    desk.put("killed", &killed);
+    let said = desk.sweep("killed", "--threads 1");
+    assert!(
+        said.contains("3 were in") && said.contains("5 are added"),
+        "{said}"
+    );
+    assert_eq!(desk.keys("killed"), desk.keys("whole"));
+    assert!(
+        desk.text("killed")
+            .starts_with(lines[..3].join("\n").as_str())
+    );
+    let before = desk.text("whole");
+    assert!(desk.sweep("whole", "").contains("0 are added"));
+    assert_eq!(desk.text("whole"), before);
+    // Three parts, one of them twice.
+    let mut files = Vec::new();
+    for part in [1, 2, 3, 2] {
+        let name = format!("part{part}");
+        desk.sweep(&name, &format!("--shard {part}/3"));
+        files.push(desk.path(&name).display().to_string());
+    }
+    let merged = desk.path("merged");
+    output_of(&format!(
+        "sweep merge {} -o {}",
+        files.join(" "),
+        merged.display()
+    ));
+    assert_eq!(desk.keys("merged"), desk.keys("whole"));
+    let [whole, merged] = ["whole", "merged"].map(|name| desk.path(name).display().to_string());
+    let said = output_of(&format!("sweep diff {whole} {merged}"));
+    assert!(
+        said.starts_with("0 of 8 runs differ, 0 are only in"),
+        "{said}"
+    );
+}
+
+#[test]
+fn rows_that_another_program_would_make_are_seen_by_diff_and_rerun() {
+    let desk = Desk::new();
+    desk.sweep("rows", "");
+    let path = desk.path("rows").display().to_string();
+    assert_eq!(
+        output_of(&format!("rerun {path}"))
+            .matches(": the same\n")
+            .count(),
+        8
+    );
+    let key = desk.keys("rows")[0].clone();
+    assert_eq!(output_of(&format!("rerun {path} {key}")).lines().count(), 1);
+    let mut changed = desk.rows("rows");
+    let misses = changed[0]["misses"].as_u64().unwrap();
+    changed[0]["misses"] = (misses + 1).into();
+    let lines = changed[..7].iter().map(|row| format!("{row}\n"));
+    desk.put("other", &lines.collect::<String>());
+    let other = desk.path("other").display().to_string();
+    let text = |arguments: &str| {
+        let end = forerun(arguments).code(1);
+        String::from_utf8(end.get_output().stdout.clone()).unwrap()
+    };
+    let said = text(&format!("sweep diff {path} {other}"));
+    assert!(
+        said.contains(&format!("misses {misses} -> {}", misses + 1)),
+        "{said}"
+    );
+    assert!(said.contains("1 of 7 runs differ, 1 are only in"), "{said}");
+    let said = text(&format!("rerun {other}"));
+    assert_eq!(said.matches(": the same\n").count(), 6, "{said}");
+    assert!(
+        said.contains(&format!("misses {} -> {misses}", misses + 1)),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_run_that_fails_has_a_row_with_its_message_and_is_tried_again() {
+    let desk = Desk::new();
+    let trace = desk.path("trace");
+    fs::write(&trace, "0\n1\n2\n").unwrap();
+    let plan = format!(
+        "trace = \"{}\"\npreset = [\"demand-lru\", \"forestall\"]\nplace = [\"address\", \"dense\"]\n\
+         device = \"hp97560\"\nloop = \"open\"\n",
+        trace.display()
+    );
+    desk.put("plan.toml", &plan);
+    let run = format!(
+        "sweep {} -o {}",
+        desk.path("plan.toml").display(),
+        desk.path("rows").display()
+    );
+    for count in [4, 8] {
+        let end = forerun(&run).code(1);
+        let said = String::from_utf8_lossy(&end.get_output().stderr).into_owned();
+        assert!(said.contains("4 of 4 runs failed: "), "{said}");
+        let rows = desk.rows("rows");
+        assert_eq!(rows.len(), count);
+        assert!(rows.iter().all(|row| row["error"].is_string()));
+    }
+}
+
+#[test]
+fn a_plan_that_cannot_be_run_is_refused_with_its_line_before_anything_is_written() {
+    let desk = Desk::new();
+    let trace = desk.path("trace");
+    fs::write(&trace, "0\n1\n").unwrap();
+    for (plan, parts) in [
+        ("preset = [\"none\"\n", &["line "][..]),
+        (
+            "# a\nworkload = \"synth\"\nprest = \"none\"\n",
+            &["line 3: prest", "preset"],
+        ),
+        ("workload = \"synth\"\nthreads = 3\n", &["line 2: threads"]),
+        (
+            "workload = \"synth\"\npreset = []\n",
+            &["line 2: preset: a list without"],
+        ),
+        (
+            "workload = \"synth\"\n[preset]\na = 1\n",
+            &["line 2: preset: a table"],
+        ),
+        (
+            "workload = \"synth\"\npreset = [[\"none\"]]\n",
+            &["line 2", "a list in a list"],
+        ),
+        (
+            "workload = \"synth\"\npreset = [\"none\", \"nona\"]\n",
+            &["line 2", "nona"],
+        ),
+        (
+            "workload = \"synth\"\npreset = \"none,forestall\"\n",
+            &["line 2", "2 values in one"],
+        ),
+        (
+            "workload = \"synth\"\ncache-blocks = [8, 0]\n",
+            &["line 2", "'0'"],
+        ),
+        (
+            "workload = \"synth\"\ncache-blocks = 1979-05-27\n",
+            &["line 2", "a date"],
+        ),
+        (
+            "seed = 1\npreset = \"none\"\n",
+            &["line 1: seed", "workload"],
+        ),
+        ("preset = \"none\"\n", &["--trace", "--workload"]),
+        ("trace = \"/nonexistent\"\n", &["/nonexistent"]),
+        ("trace = \"/dev/null\"\n", &["/dev/null", "no regular file"]),
+    ] {
+        desk.put("plan.toml", plan);
+        let rows = desk.path("rows");
+        let end = forerun(&format!(
+            "sweep {} -o {}",
+            desk.path("plan.toml").display(),
+            rows.display()
+        ));
+        let output = end.code(2).get_output().clone();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        for part in parts {
+            assert!(said.contains(part), "{plan}{said}has no {part}");
+        }
+        assert!(!rows.exists(), "{plan}");
+    }
+}
+
+#[test]
+fn files_that_are_no_rows_or_are_written_by_another_sweep_are_left_as_they_are() {
+    let desk = Desk::new();
+    let run = |rows: &str| {
+        let (plan, rows) = (desk.path("plan.toml"), desk.path(rows));
+        let end = forerun(&format!("sweep {} -o {}", plan.display(), rows.display()));
+        let output = end.code(2).get_output().clone();
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    desk.put("notes", "important\n");
+    let said = run("notes");
+    assert!(said.contains("line 1: no row of a sweep"), "{said}");
+    assert_eq!(desk.text("notes"), "important\n");
+    desk.put("locked", "");
+    let locked = fs::File::open(desk.path("locked")).unwrap();
+    flock(locked.as_fd(), FlockOperation::LockExclusive).unwrap();
+    let said = run("locked");
+    assert!(said.contains("another sweep writes to it"), "{said}");
+    for words in ["--shard 0/3", "--shard 4/3", "--shard 3", "--threads 0"] {
+        let plan = desk.path("plan.toml");
+        forerun(&format!("sweep {} -o /tmp/never {words}", plan.display())).code(2);
+    }
+    let rows = desk.path("notes").display().to_string();
+    forerun(&format!("rerun {rows}")).code(2);
+    forerun(&format!("sweep diff {rows} /nonexistent")).code(2);
+}
