@@ -48,7 +48,7 @@ demo: ## ten readers on an emulated disk: Linux's readahead, competitive, foreru
 	    --memory 256MiB --preset linux-2.6.24,cp,forerun
 
 .PHONY: test
-test: format lint doc unit ## everything that must hold: format, lints, documentation, all tests
+test: format lint doc licences unit ## everything that must hold: format, lints, documentation, licences, all tests
 
 .PHONY: format
 format: ## is the source formatted?
@@ -147,6 +147,17 @@ datafusion: ## a Parquet table through DataFusion, with forerun-object-store and
 torch: ## DataLoader of torch and tf.data themselves with the package; fetches both from PyPI
 	"$(VENV)/bin/pip" install --quiet --disable-pip-version-check torch tensorflow-cpu
 	cd python && "$(VENV)/bin/python" -m pytest -q tests/test_torch_itself.py tests/test_tensorflow.py
+
+.PHONY: licences
+licences: ## licences of all dependencies are those of deny.toml
+	@if $(call have,deny); then $(CARGO) deny check licenses; \
+	else $(call missing,cargo-deny,licences of dependencies are not checked); fi
+
+# A site to read and to search; `make test` does not need it, and checks the links of the pages by itself.
+.PHONY: site
+site: ## the pages of docs as a site in target/site/book; needs mdbook (cargo install mdbook)
+	@if command -v mdbook >/dev/null; then $(PYTHON) packaging/site.py "$(TARGET)/site"; \
+	else $(call missing,mdbook,there is no site: cargo install mdbook); fi
 
 .PHONY: doc
 doc: ## the documentation builds without a warning

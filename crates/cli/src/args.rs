@@ -10,6 +10,9 @@
 mod bench;
 mod command;
 mod count;
+#[cfg(feature = "mount")]
+mod doctor;
+mod explain;
 #[cfg(feature = "files")]
 mod files;
 #[cfg(feature = "files")]
@@ -44,6 +47,9 @@ use forerun_core::{Bytes, depth, detect, dispatch, measure, next_file, reclaim, 
 pub use self::bench::{Bench, Clock, Workload};
 pub use self::command::Command;
 pub use self::count::{Capacity, Policies, TraceCount};
+#[cfg(feature = "mount")]
+pub use self::doctor::{Doctor, Findings};
+pub use self::explain::Explain;
 #[cfg(feature = "files")]
 pub use self::files::{Profile, Read, Storage};
 #[cfg(feature = "files")]
@@ -75,7 +81,7 @@ use crate::quantity::{parse_duration, parse_size};
     arg_required_else_help = true
 )]
 #[command(
-    after_help = "Sizes: 64KiB, 1MiB, 100MB (KiB = 1024, kB = 1000). Durations: 8ms. Rates: 80MB/s.\n\
+    after_help = "Sizes: 64KiB, 1MiB, 100MB (KiB = 1024, kB = 1000; 1G = 1GiB). Durations: 8ms. Rates: 80MB/s.\n\
     Exit codes: 0 done, 1 tried and failed, 2 cannot be tried.\n\
     FORERUN_LOG=debug in the environment logs details on stderr.\n\n\
     To begin with:\n  \

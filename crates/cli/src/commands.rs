@@ -7,6 +7,9 @@ pub mod bench;
 pub mod completions;
 #[cfg(feature = "mount")]
 pub mod ctl;
+#[cfg(feature = "mount")]
+pub mod doctor;
+pub mod explain;
 #[cfg(feature = "files")]
 pub mod layout;
 pub mod list;

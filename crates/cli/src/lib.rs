@@ -17,13 +17,17 @@ pub mod bench;
 pub mod commands;
 pub mod composition;
 pub mod differences;
+#[cfg(feature = "mount")]
+pub mod doctor;
 #[cfg(feature = "files")]
 pub mod emulation;
+pub mod explain;
 #[cfg(feature = "reproduce")]
 pub mod kept;
 #[cfg(feature = "files")]
 pub mod measure;
 pub mod messages;
+pub mod mistakes;
 pub mod papers;
 #[cfg(feature = "files")]
 pub mod profile_file;
@@ -98,11 +102,14 @@ pub fn run_in(args: &Args, environment: &Environment, out: &mut dyn Write) -> Re
         #[cfg(feature = "mount")]
         Command::Ctl(ctl) => commands::ctl::run(ctl, &sockets, out),
         #[cfg(feature = "mount")]
+        Command::Doctor(doctor) => commands::doctor::run(doctor, environment, &sockets, out),
+        #[cfg(feature = "mount")]
         Command::Watch(watch) => commands::watch::run(watch, environment, out),
         #[cfg(feature = "install")]
         Command::Completions(completions) => commands::completions::run(completions, out),
         #[cfg(feature = "install")]
         Command::Man(man) => commands::man::run(man, out),
+        Command::Explain(explain) => commands::explain::run(explain, out),
         Command::List(list) => commands::list::run(list, out),
         Command::Version(version) => commands::version::run(version, out),
     }

@@ -13,26 +13,24 @@ use clap::error::ErrorKind;
 use forerun::args::Args;
 use forerun::environment::Environment;
 use forerun::failure::Failure;
-use forerun::messages::{Messages, clean};
-use tracing_subscriber::filter::Targets;
+use forerun::messages::{Messages, clean, filter};
+use forerun::mistakes::explained;
 use tracing_subscriber::prelude::*;
-
-/// The default log filter. `fuser` warns of every request that is left to the kernel's default, and
-/// takes a reader that was killed for an error.
-const LOG: &str = "warn,fuser=error,fuser::reply=off";
 
 #[allow(
     clippy::disallowed_methods,
     reason = "the one place that reads the environment"
 )]
 fn main() -> ExitCode {
-    let log = std::env::var("FORERUN_LOG").unwrap_or_else(|_| LOG.to_owned());
+    let log = std::env::var_os("FORERUN_LOG");
+    let log = log.as_ref().map(|log| log.to_string_lossy());
     // https://no-color.org: set, and not empty.
     let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let environment = Environment {
         forerun_runtime_dir: std::env::var_os("FORERUN_RUNTIME_DIR"),
         xdg_runtime_dir: std::env::var_os("XDG_RUNTIME_DIR"),
         xdg_cache_home: std::env::var_os("XDG_CACHE_HOME"),
+        path: std::env::var_os("PATH"),
         home: std::env::var_os("HOME"),
     };
     // Its lines go to the system's log, which is no terminal.
@@ -43,26 +41,23 @@ fn main() -> ExitCode {
         .with_ansi(io::stderr().is_terminal() && !no_color && !is_in_background)
         .with_target(false)
         .without_time();
-    match log.parse::<Targets>() {
+    match filter(log.as_deref()) {
         Ok(filter) => tracing_subscriber::registry()
             .with(lines.with_filter(filter))
             .init(),
-        Err(error) => {
-            let wanted = "must be a level (error, warn, info, debug, trace, off), or parts with levels, as in \
-                          warn,forerun_io=debug";
-            let _ = writeln!(
-                io::stderr(),
-                "forerun: FORERUN_LOG={log}: {error}: {wanted}"
-            );
+        Err(refused) => {
+            let _ = writeln!(io::stderr(), "forerun: {}", clean(&refused));
             return ExitCode::from(2);
         }
     }
-    let words = std::env::args_os();
+    let typed: Vec<_> = std::env::args_os().collect();
+    let words = typed.clone();
     #[cfg(feature = "mount")]
     let words = forerun::mount::options::expand(words);
     let args = match Args::try_parse_from(words) {
         Ok(args) => args,
         Err(error) => {
+            let error = explained(error, &typed);
             // A closed pipe behind --help is no error.
             let _ = error.print();
             let asked_for = matches!(

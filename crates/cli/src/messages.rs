@@ -18,6 +18,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use tracing_subscriber::filter::{LevelFilter, Targets};
+
 /// Lines on their way.
 const LINES_MAX: usize = 256;
 
@@ -111,6 +113,32 @@ impl Write for Messages {
     }
 }
 
+/// The default filter of the log. `fuser` warns of every request that is left to the kernel's default, and takes a reader
+/// that was killed for an error.
+const LOG: &str = "warn,fuser=error,fuser::reply=off";
+
+/// The filter of the log: `FORERUN_LOG`, a level or parts with levels; the default without it, or where it is empty. A
+/// single word that is no level would be taken for the name of a part, and would log nothing.
+///
+/// # Errors
+/// Says what it must be.
+pub fn filter(given: Option<&str>) -> Result<Targets, String> {
+    let text = given.filter(|text| !text.is_empty()).unwrap_or(LOG);
+    let refused = |why: &str| {
+        format!(
+            "FORERUN_LOG={text}: must be a level (error, warn, info, debug, trace, off), or parts with levels, as in \
+             warn,forerun_io=debug{why}"
+        )
+    };
+    let mut words = text.split(',').filter(|word| !word.contains('='));
+    let no_level = words.find(|word| word.is_empty() || word.parse::<LevelFilter>().is_err());
+    match (no_level, text.parse()) {
+        (None, Ok(filter)) => Ok(filter),
+        (Some(word), _) => Err(refused(&format!("; {word:?} is neither"))),
+        (None, Err(error)) => Err(refused(&format!("; {error}"))),
+    }
+}
+
 /// A text as it may go to a terminal.
 #[must_use]
 pub fn clean(text: &str) -> String {
@@ -159,6 +187,33 @@ mod tests {
             ("a@b: \x1b[2J\u{9b}31m\x07\x7f\nc", "a@b: ?[2J?31m??\nc"),
         ] {
             assert_eq!(clean(text), shown);
+        }
+    }
+
+    #[test]
+    fn the_log_has_a_level_or_parts_with_levels() {
+        for text in [
+            "debug",
+            "warn,forerun_io=debug",
+            "OFF",
+            "forerun_io=trace,info",
+            "a=off",
+        ] {
+            assert!(filter(Some(text)).is_ok(), "{text}");
+        }
+        assert_eq!(filter(None), filter(Some("")));
+        for (text, word) in [
+            ("banana", "banana"),
+            ("warn,forerun_io", "forerun_io"),
+            ("forerun_io=loud", "loud"),
+            ("warn,", ""),
+        ] {
+            let refused = filter(Some(text)).unwrap_err();
+            let begin = format!("FORERUN_LOG={text}: must be a level");
+            assert!(
+                refused.starts_with(&begin) && refused.contains(word),
+                "{refused}"
+            );
         }
     }
 

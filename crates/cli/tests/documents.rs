@@ -248,3 +248,120 @@ fn the_header_of_each_method_that_differs_from_its_paper_names_the_table() {
         println!("{methods} methods: {}", one.rule);
     }
 }
+
+/// Pages that a reader reads from its beginning to its end.
+const SHORT: &[&str] = &[
+    "TROUBLESHOOTING",
+    "LOGGING",
+    "UPGRADING",
+    "TUNING",
+    "SECURITY",
+    "FAQ",
+];
+
+const WORDS_MAX: usize = 2_000;
+
+#[test]
+fn every_page_begins_with_a_paragraph_and_those_for_users_are_short() {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    let mut short = 0;
+    for entry in fs::read_dir(docs).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
+        if path.extension().is_none_or(|end| end != "md") || name == "SUMMARY" {
+            continue;
+        }
+        let text = fs::read_to_string(&path).unwrap();
+        let mut lines = text.lines().filter(|line| !line.is_empty());
+        let (title, first) = (lines.next().unwrap(), lines.next().unwrap());
+        let is_text = first.starts_with(|c: char| c.is_alphanumeric() || c == '`');
+        assert!(
+            title.starts_with("# ") && is_text,
+            "{name}: {title}: {first}"
+        );
+        if SHORT.contains(&name.as_str()) {
+            short += 1;
+            let words = text.split_whitespace().count();
+            assert!(words <= WORDS_MAX, "{name}: {words} words");
+        }
+    }
+    assert_eq!(short, SHORT.len());
+}
+
+fn docs() -> std::path::PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs")
+}
+
+/// Targets of links, outside fences.
+fn links(text: &str) -> Vec<String> {
+    let mut is_fenced = false;
+    let mut found = Vec::new();
+    for line in text.lines() {
+        is_fenced ^= line.starts_with("```");
+        if !is_fenced {
+            let targets = line.split("](").skip(1);
+            found.extend(targets.filter_map(|rest| Some(rest.split_once(')')?.0.to_owned())));
+        }
+    }
+    found
+}
+
+/// The name of a heading in an address: letters and digits in lower case, `-` for blanks.
+fn name_of(heading: &str) -> String {
+    let kept = heading.trim_start_matches('#').trim().to_lowercase();
+    let kept = kept
+        .chars()
+        .filter(|c| c.is_alphanumeric() || "-_ ".contains(*c));
+    kept.map(|c| if c == ' ' { '-' } else { c }).collect()
+}
+
+#[test]
+fn links_to_headings_lead_to_one() {
+    let root = docs().join("..");
+    let mut pages: Vec<_> = fs::read_dir(docs())
+        .unwrap()
+        .map(|page| page.unwrap().path())
+        .collect();
+    pages.push(root.join("README.md"));
+    let mut seen = 0;
+    for page in pages
+        .iter()
+        .filter(|page| page.extension().is_some_and(|end| end == "md"))
+    {
+        let text = fs::read_to_string(page).unwrap();
+        for link in links(&text).iter().filter(|link| !link.contains("://")) {
+            let Some((target, name)) = link.split_once('#') else {
+                continue;
+            };
+            let target = match target {
+                "" => page.clone(),
+                target => page.parent().unwrap().join(target),
+            };
+            let there = fs::read_to_string(&target).unwrap();
+            let mut headings = there.lines().filter(|line| line.starts_with('#'));
+            let leads = headings.any(|heading| name_of(heading) == name);
+            assert!(leads, "{}: {link}", page.display());
+            seen += 1;
+        }
+    }
+    assert!(seen > 10, "{seen}");
+}
+
+#[test]
+fn every_page_is_in_the_order_of_the_site() {
+    let summary = fs::read_to_string(docs().join("SUMMARY.md")).unwrap();
+    let listed = links(&summary);
+    for folder in ["", "design"] {
+        for entry in fs::read_dir(docs().join(folder)).unwrap() {
+            let name = entry.unwrap().file_name().into_string().unwrap();
+            let path = Path::new(folder).join(&name).display().to_string();
+            if name.ends_with(".md") && name != "SUMMARY.md" {
+                assert_eq!(
+                    listed.iter().filter(|link| **link == path).count(),
+                    1,
+                    "{path}"
+                );
+            }
+        }
+    }
+}

@@ -25,6 +25,13 @@ const OTHERS_BYTES: usize = 256 << 20;
 /// Descriptors that must be left: a few calls at a time, a few open files.
 const DESCRIPTORS: usize = 8;
 
+/// Address space of a mount whose engine takes so much.
+#[must_use]
+pub fn address_space(besides: Bytes) -> Bytes {
+    let bytes = fuse::session::threads() * THREAD_BYTES + OTHERS_BYTES;
+    Bytes((bytes as u64).saturating_add(besides.0))
+}
+
 /// Checks them, with so much address space to be mapped besides. Called before the first thread starts,
 /// since a thread or a buffer refused to the engine would be reported as that; and once more when the
 /// engine has taken its descriptors.
@@ -36,14 +43,14 @@ pub fn check(besides: Bytes) -> Result<(), Failure> {
         footprint::few_arenas();
     }
     let threads = fuse::session::threads();
-    let bytes = (threads * THREAD_BYTES + OTHERS_BYTES).saturating_add(besides.0 as usize);
+    let bytes = address_space(besides).0 as usize;
     if Pages::new(bytes).is_err() {
         let limit = getrlimit(Resource::As).current;
         let limit = limit.map_or_else(|| "none".into(), |limit| size(Bytes(limit)).to_string());
         return Err(Failure::Usage(format!(
             "the address space is limited (ulimit -v) to {limit}: a mount maps {} more, of which it \
              uses little",
-            size(Bytes(bytes as u64)),
+            size(address_space(besides)),
         )));
     }
     let mut wanted = fuse::session::channels(threads) + DESCRIPTORS;

@@ -162,6 +162,15 @@ pub fn ours(mountpoint: &Path) -> Result<Option<PathBuf>, Failure> {
     Ok(is_ours(&real).then_some(real))
 }
 
+/// The mount points and sources of our mounts in a list of the kernel, `/proc/self/mountinfo`. The source is a path, of
+/// a long one the end behind three dots, or an address.
+#[must_use]
+pub fn ours_in(list: &[u8]) -> Vec<(PathBuf, PathBuf)> {
+    let mounts = list.split(|byte| *byte == b'\n').filter_map(parse);
+    let ours = mounts.filter(|mount| mount.kind == attach::TYPE);
+    ours.map(|mount| (mount.path, mount.source)).collect()
+}
+
 /// Whether a mount of ours is on this path, by the kernel's list alone.
 pub(super) fn is_ours(path: &Path) -> bool {
     let is_ours = |mounts: Vec<Mounted>| {
@@ -262,6 +271,7 @@ pub(super) struct Mounted {
     pub(super) below: u64,
     pub(super) path: PathBuf,
     pub(super) kind: String,
+    pub(super) source: PathBuf,
     pub(super) device: (u32, u32),
 }
 
@@ -275,8 +285,8 @@ pub(super) fn mounts() -> Result<Vec<Mounted>, Failure> {
         .collect())
 }
 
-/// A line of mountinfo: its number, that of the mount below, the device, the fifth word is the path, the
-/// one after `-` the type.
+/// A line of mountinfo: its number, that of the mount below, the device, the fifth word is the path, those
+/// after `-` are the type and the source.
 fn parse(line: &[u8]) -> Option<Mounted> {
     let mut words = line.split(|byte| *byte == b' ');
     let mut word = || std::str::from_utf8(words.next()?).ok();
@@ -284,12 +294,14 @@ fn parse(line: &[u8]) -> Option<Mounted> {
     let (major, minor) = device.split_once(':')?;
     let device = (major.parse().ok()?, minor.parse().ok()?);
     let path = unescaped(words.nth(1)?);
-    let kind = words.skip_while(|word| *word != b"-").nth(1)?;
+    let mut words = words.skip_while(|word| *word != b"-").skip(1);
+    let (kind, source) = (words.next()?, words.next().unwrap_or_default());
     Some(Mounted {
         number,
         below,
         path,
         kind: String::from_utf8_lossy(kind).into_owned(),
+        source: unescaped(source),
         device,
     })
 }
@@ -322,6 +334,7 @@ mod tests {
         let mounted = parse(line).unwrap();
         assert_eq!(mounted.path.as_os_str().as_bytes(), b"/a b\\c\xff");
         assert_eq!(mounted.kind, attach::TYPE);
+        assert_eq!(mounted.source, Path::new("/s"));
         assert_eq!((mounted.number, mounted.below), (29, 1));
         assert_eq!(mounted.device, (0, 26));
         assert_eq!(parse(b""), None);

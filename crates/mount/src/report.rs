@@ -156,6 +156,9 @@ pub struct DeviceReport {
 /// A mount's options, and the limits in force.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Limits {
+    /// The version of the daemon; empty from one that does not tell it.
+    #[serde(default)]
+    pub version: String,
     /// The preset; fixed as long as the mount lives.
     pub preset: String,
     /// The daemon's memory; fixed as long as the mount lives.
@@ -266,6 +269,7 @@ impl Watched {
             .memory_limit()
             .unwrap_or(self.settings.memory);
         Limits {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
             preset: self.preset.to_owned(),
             memory_bytes: self.budget.whole.0,
             memory_limit_bytes: engine.0 + self.budget.beside().0,

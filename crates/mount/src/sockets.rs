@@ -100,6 +100,29 @@ impl Sockets {
         Ok(None)
     }
 
+    /// The first folder that can be used; none is made.
+    ///
+    /// # Errors
+    /// Why each cannot, in words.
+    pub fn preferred(&self) -> Result<&Path, String> {
+        let mut refused = Vec::new();
+        for folder in &self.folders {
+            let parent = folder.parent().unwrap_or(folder);
+            let looked = match check(folder) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    rustix::fs::access(parent, rustix::fs::Access::WRITE_OK)
+                        .map_err(io::Error::from)
+                }
+                looked => looked,
+            };
+            match looked {
+                Ok(()) => return Ok(folder),
+                Err(error) => refused.push(format!("{}: {}", folder.display(), in_words(&error))),
+            }
+        }
+        Err(refused.join("; "))
+    }
+
     /// The folder that the user named, if any, can be looked into.
     ///
     /// # Errors

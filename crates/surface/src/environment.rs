@@ -12,6 +12,8 @@ pub struct Environment {
     pub xdg_runtime_dir: Option<OsString>,
     /// `XDG_CACHE_HOME`: the folder of caches in place of `~/.cache`.
     pub xdg_cache_home: Option<OsString>,
+    /// `PATH`.
+    pub path: Option<OsString>,
     /// `HOME`.
     pub home: Option<OsString>,
 }

@@ -7,7 +7,7 @@
 //! same value back.
 //!
 //! `kB`, `MB`, `GB` are powers of 1000; `KiB`, `MiB`, `GiB` powers of 1024; a bare `K`, `M`, `G`
-//! is a power of 1024 as in `dd` and `head`. Case does not matter. A number without a unit is
+//! is a power of 1024 as in `dd` and `head`. Case does not matter, but for a rate in `Mb/s`, which is refused: bits or bytes. A number without a unit is
 //! bytes; a duration must have one, because no unit is usual.
 
 use std::fmt;
@@ -89,6 +89,18 @@ pub enum QuantityError {
         /// An example.
         example: &'static str,
     },
+    /// A small b behind a capital prefix: a bit in networks.
+    #[error(
+        "{text:?} is bits to some and bytes to others: write {bytes} for bytes, or {bits} for bits"
+    )]
+    Bits {
+        /// The given text.
+        text: String,
+        /// The same number of bytes.
+        bytes: String,
+        /// The same number of bits, in bytes.
+        bits: String,
+    },
     /// Not a whole number of the smallest unit.
     #[error("{text:?} is not a whole number of {smallest}")]
     Fraction {
@@ -129,6 +141,9 @@ pub fn parse_duration(text: &str) -> Result<Nanos, QuantityError> {
 /// Anything but a whole number of bytes per second that fits 64 bits.
 pub fn parse_rate(text: &str) -> Result<u64, QuantityError> {
     let size = text.strip_suffix("/s").unwrap_or(text);
+    if let Some(error) = bits(text, size) {
+        return Err(error);
+    }
     parse(
         size,
         &Kind {
@@ -138,6 +153,22 @@ pub fn parse_rate(text: &str) -> Result<u64, QuantityError> {
         },
         "bytes per second",
     )
+}
+
+/// `80Mb/s`, which network people read as megabits; none of any other text. A unit in small letters alone is a size.
+fn bits(text: &str, size: &str) -> Option<QuantityError> {
+    let prefix = size.strip_suffix('b')?;
+    let number = prefix.strip_suffix(['K', 'M', 'G', 'T'])?.trim_end();
+    let unit = &prefix[prefix.len() - 1..];
+    let value: f64 = number
+        .parse()
+        .ok()
+        .filter(|value: &f64| value.is_finite())?;
+    Some(QuantityError::Bits {
+        text: text.to_owned(),
+        bytes: format!("{number}{unit}B/s"),
+        bits: format!("{}{unit}B/s", value / 8.0),
+    })
 }
 
 fn parse(text: &str, kind: &Kind, smallest: &'static str) -> Result<u64, QuantityError> {
@@ -304,6 +335,14 @@ mod tests {
         assert_eq!(parse_duration("0.25us"), Ok(Nanos(250)));
         assert_eq!(parse_rate("80MB/s"), Ok(80_000_000));
         assert_eq!(parse_rate("80MB"), Ok(80_000_000));
+        assert_eq!(parse_rate("80mb/s"), Ok(80_000_000));
+        for (text, spellings) in [
+            ("80Mb/s", "write 80MB/s for bytes, or 10MB/s for bits"),
+            ("1.5 Gb", "write 1.5GB/s for bytes, or 0.1875GB/s for bits"),
+        ] {
+            let refused = parse_rate(text).unwrap_err().to_string();
+            assert!(refused.ends_with(spellings), "{refused}");
+        }
     }
 
     #[test]

@@ -12,8 +12,8 @@ use super::{Bench, Layout, Profile, Read};
 #[cfg(feature = "install")]
 use super::{Completions, Man};
 #[cfg(feature = "mount")]
-use super::{Ctl, Mount, Try, Tune, Umount, Watch};
-use super::{List, Replay, Rerun, Simulate, Sweep, Trace, Version};
+use super::{Ctl, Doctor, Mount, Try, Tune, Umount, Watch};
+use super::{Explain, List, Replay, Rerun, Simulate, Sweep, Trace, Version};
 
 /// The command.
 #[derive(Debug, Subcommand)]
@@ -36,6 +36,9 @@ pub enum Command {
     #[cfg(feature = "mount")]
     /// Ask a running mount, or change its limits
     Ctl(Ctl),
+    #[cfg(feature = "mount")]
+    /// Check this machine and its mounts, and say what to do
+    Doctor(Doctor),
     #[cfg(feature = "mount")]
     /// Let the kernel read ahead as far as forerun would, without a mount
     Watch(Watch),
@@ -100,6 +103,8 @@ pub enum Command {
     #[command(after_long_help = "Examples:\n  \
         forerun reproduce kimbrel96 -o report")]
     Reproduce(Reproduce),
+    /// Explain a message: its cause, and what to do
+    Explain(Explain),
     /// List presets, methods, devices, backends and trace formats
     #[command(after_long_help = "Examples:\n  \
         forerun list presets\n  \

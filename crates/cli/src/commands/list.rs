@@ -69,6 +69,31 @@ pub fn selected(name: &str) -> Result<Selected, String> {
     ))
 }
 
+/// The names of a part, or of a family of methods; also of those that are not shown here: `parts`, `papers` and `codes`.
+#[cfg(feature = "install")]
+pub(super) fn names(part: &str) -> Vec<String> {
+    let of = |entries: Vec<Entry>| entries.into_iter().map(|(name, _)| name).collect();
+    match part {
+        "parts" => Listed::value_variants()
+            .iter()
+            .filter_map(|part| Some(part.to_possible_value()?.get_name().to_owned()))
+            .collect(),
+        #[cfg(feature = "reproduce")]
+        "papers" => forerun_lab::LIST
+            .iter()
+            .map(|paper| paper.name.to_owned())
+            .collect(),
+        "codes" => crate::explain::LIST
+            .iter()
+            .map(|entry| entry.code.to_owned())
+            .collect(),
+        _ => {
+            let found = parts(None).into_iter().find(|(title, _)| *title == part);
+            found.map(|(_, entries)| of(entries)).unwrap_or_default()
+        }
+    }
+}
+
 fn shown(what: Option<Listed>, part: Listed) -> bool {
     what.is_none_or(|what| what == part)
 }

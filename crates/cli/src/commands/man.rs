@@ -1,12 +1,16 @@
 //! `forerun man`: the manual pages, from the definition of the command line itself.
 //!
 //! One page a command, `forerun-trace-info(1)` for `forerun trace info`, and the overview. The page
-//! `mount.forerun(8)`, under which an fstab's reader looks, is that of `forerun mount`.
+//! `mount.forerun(8)`, under which an fstab's reader looks, is that of `forerun mount`. Behind the options, which the
+//! definition has, stand examples, exit status, variables and files: [sections].
+
+mod sections;
 
 use std::fs;
 use std::io::Write;
 use std::path::Path;
 
+use clap::builder::{Resettable, StyledStr};
 use clap::{Command, CommandFactory};
 use clap_mangen::Man;
 
@@ -42,10 +46,24 @@ fn page(command: &Command) -> Result<Vec<u8>, Failure> {
     // Subcommands are named `forerun-mount` in their pages, as the files are.
     let name = command.get_display_name().unwrap_or(command.get_name());
     let mut text = Vec::new();
-    Man::new(command.clone().name(name.to_owned()))
-        .render(&mut text)
-        .map_err(|e| Failure::output(&e))?;
+    let behind = sections::sections(command, of_overview(name));
+    let bare = command.clone().after_help(Resettable::<StyledStr>::Reset);
+    Man::new(
+        bare.after_long_help(Resettable::<StyledStr>::Reset)
+            .name(name.to_owned()),
+    )
+    .render(&mut text)
+    .map_err(|e| Failure::output(&e))?;
+    text.extend(behind.as_bytes());
     Ok(text)
+}
+
+/// The command's name without the program's: empty of the overview.
+fn of_overview(page: &str) -> &str {
+    let name = page.strip_prefix("forerun").unwrap_or(page);
+    let name = name.trim_start_matches('-');
+    // A subcommand is of its command.
+    name.split('-').next().unwrap_or(name)
 }
 
 fn write_all(whole: &Command, folder: &Path) -> Result<(), Failure> {

@@ -33,15 +33,27 @@ const PARTS: [(&str, bool); 6] = [
 /// # Errors
 /// Output that cannot be written.
 pub fn run(args: &Version, out: &mut dyn Write) -> Result<(), Failure> {
-    let mut text = format!("forerun {}\n", env!("CARGO_PKG_VERSION"));
-    if args.verbose {
-        for (name, value) in lines() {
-            let value = if value.is_empty() { "none" } else { &value };
-            let _ = writeln!(text, "{name:<11}{value}");
-        }
-    }
+    let text = match args.verbose {
+        true => verbose(),
+        false => short(),
+    };
     out.write_all(text.as_bytes())
         .map_err(|e| Failure::output(&e))
+}
+
+fn short() -> String {
+    format!("forerun {}\n", env!("CARGO_PKG_VERSION"))
+}
+
+/// The version and the parts.
+#[must_use]
+pub fn verbose() -> String {
+    let mut text = short();
+    for (name, value) in lines() {
+        let value = if value.is_empty() { "none" } else { &value };
+        let _ = writeln!(text, "{name:<11}{value}");
+    }
+    text
 }
 
 fn lines() -> [(&'static str, String); 5] {

@@ -20,6 +20,8 @@ const COMMANDS: &[&str] = &[
     "ctl limits",
     "ctl hint",
     "ctl set",
+    "doctor",
+    "explain",
     "read",
     "profile",
     "bench",
@@ -92,7 +94,10 @@ fn each_command_has_a_manual_page_and_each_page_its_name() {
         let name = format!("forerun-{}", command.replace(' ', "-"));
         let page = fs::read_to_string(folder.path(&format!("pages/{name}.1"))).unwrap();
         assert!(page.contains(&format!(".TH {name} 1")), "{name}:\n{page}");
-        assert!(page.contains("Examples"), "{name} has no examples:\n{page}");
+        assert!(
+            page.contains(".SH EXAMPLES"),
+            "{name} has no examples:\n{page}"
+        );
     }
     let helper = fs::read_to_string(folder.path("pages/mount.forerun.8")).unwrap();
     assert_eq!(helper, ".so man1/forerun-mount.1\n");

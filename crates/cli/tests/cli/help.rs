@@ -18,6 +18,7 @@ Commands:
   umount       Take a mount off its path
   top          Watch running mounts in the terminal
   ctl          Ask a running mount, or change its limits
+  doctor       Check this machine and its mounts, and say what to do
   watch        Let the kernel read ahead as far as forerun would, without a mount
   read         Write files to standard output, read ahead
   profile      Measure the switching cost and transfer rate of a device
@@ -27,6 +28,7 @@ Commands:
   trace        Look into a trace, or write it in another format
   replay       Replay the decisions of a journal and compare them
   reproduce    Measure the claims of a paper again
+  explain      Explain a message: its cause, and what to do
   list         List presets, methods, devices, backends and trace formats
   version      Print the version, and the parts of this binary
   completions  Print a completion script for a shell
@@ -37,7 +39,7 @@ Options:
   -h, --help     Print help
   -V, --version  Print version
 
-Sizes: 64KiB, 1MiB, 100MB (KiB = 1024, kB = 1000). Durations: 8ms. Rates: 80MB/s.
+Sizes: 64KiB, 1MiB, 100MB (KiB = 1024, kB = 1000; 1G = 1GiB). Durations: 8ms. Rates: 80MB/s.
 Exit codes: 0 done, 1 tried and failed, 2 cannot be tried.
 FORERUN_LOG=debug in the environment logs details on stderr.
 

@@ -6,8 +6,10 @@ mod arrivals;
 mod bad_input;
 mod bench;
 mod defaults;
+mod doctor;
 mod emulate;
 mod everyday;
+mod explain;
 mod help;
 #[cfg(feature = "object-store")]
 #[path = "../../../store/tests/http_server/mod.rs"]
@@ -22,6 +24,7 @@ mod profile;
 mod read;
 mod reproduce;
 mod server;
+mod setup;
 mod simulate;
 #[path = "../../../skipped.rs"]
 mod skipped;

@@ -56,7 +56,7 @@ fn what_cannot_be_mounted_is_named() {
             "source",
             "point",
             "-onosuch=1",
-            "unexpected argument '--nosuch'",
+            "unexpected argument '-o nosuch=1'",
         ),
         ("source", "point", "-opreset=nosuch", "nosuch"),
         (

@@ -8,6 +8,7 @@ mod bad_input;
 mod bad_keys;
 mod change;
 mod death;
+mod doctor;
 #[cfg(feature = "object-store")]
 mod emulators;
 mod everyday;

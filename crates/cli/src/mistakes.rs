@@ -1,0 +1,168 @@
+//! Mistakes on the command line whose usual tip misleads.
+//!
+//! Problem: to a flag that a command does not have, clap's tip is to pass it as a value (`use '-- --dry-run'`), and an
+//! option behind `-o` is refused under a name that nobody typed. Here flags of similar programs are answered with forerun's
+//! way to the same end, and an option is named as it stands behind `-o`.
+//!
+//! Called by `main` with the error and the words as they were typed.
+
+use std::ffi::OsString;
+
+use clap::builder::StyledStr;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+
+/// Flags of other programs, and the way here.
+const FLAGS: &[(&[&str], &str)] = &[
+    (
+        &["--dry-run", "--dryrun"],
+        "`forerun try SOURCE` measures without a mount, `forerun watch --dry-run` without setting anything",
+    ),
+    (
+        &["-v", "--verbose", "--debug", "-d"],
+        "FORERUN_LOG=debug in the environment logs details",
+    ),
+    (
+        &["--read-only", "--readonly", "-r", "--ro"],
+        "a mount is read-only in any case",
+    ),
+    (
+        &["--cache-size", "--cache", "--max-memory", "--mem"],
+        "--memory SIZE bounds everything, the cache included",
+    ),
+    (
+        &["--daemon", "--background", "-b"],
+        "a mount goes to the background unless --foreground",
+    ),
+    (
+        &["--uid", "--gid", "--umask"],
+        "files keep their owners and modes; --allow-other lets other users in",
+    ),
+    (
+        &["--allow-root"],
+        "--allow-other lets other users in, root too",
+    ),
+    (
+        &["--quiet", "-q"],
+        "FORERUN_LOG=off in the environment turns the log off",
+    ),
+    (&["--json"], "--format json"),
+    (
+        &["--threads", "--jobs", "-j"],
+        "threads follow from the devices; --memory is the one limit",
+    ),
+];
+
+/// The error as a user can act on it.
+#[must_use]
+pub fn explained(mut error: clap::Error, typed: &[OsString]) -> clap::Error {
+    if error.kind() != ErrorKind::UnknownArgument {
+        return error;
+    }
+    let Some(ContextValue::String(unknown)) = error.get(ContextKind::InvalidArg).cloned() else {
+        return error;
+    };
+    if let Some(option) = behind_o(&unknown, typed) {
+        let named = ContextValue::String(format!("-o {option}"));
+        error.insert(ContextKind::InvalidArg, named);
+    }
+    let name = unknown.split('=').next().unwrap_or_default();
+    let way = FLAGS.iter().find(|(flags, _)| flags.contains(&name));
+    // A similar flag of the command's own is the better tip.
+    let has_similar = error.get(ContextKind::SuggestedArg).is_some();
+    match way.filter(|_| !has_similar) {
+        Some((_, way)) => {
+            let tip = ContextValue::StyledStrs(vec![StyledStr::from((*way).to_owned())]);
+            error.insert(ContextKind::Suggested, tip);
+        }
+        None => {
+            error.remove(ContextKind::Suggested);
+        }
+    }
+    error
+}
+
+/// The option as it stands behind a `-o`; none where the flag itself was typed.
+fn behind_o(flag: &str, typed: &[OsString]) -> Option<String> {
+    let typed: Vec<_> = typed.iter().map(|word| word.to_string_lossy()).collect();
+    let is_flag = |word: &str| word.split('=').next() == flag.split('=').next();
+    if typed.iter().any(|word| is_flag(word)) {
+        return None;
+    }
+    let wanted = flag.strip_prefix("--")?.split('=').next()?;
+    let lists =
+        typed
+            .iter()
+            .enumerate()
+            .filter_map(|(at, word)| match word.strip_prefix("-o")? {
+                "" => typed.get(at + 1).map(|list| list.as_ref()),
+                list => Some(list),
+            });
+    let mut options = lists.flat_map(|list| list.split(','));
+    let name = |option: &str| {
+        option
+            .split('=')
+            .next()
+            .unwrap_or_default()
+            .replace('_', "-")
+    };
+    options
+        .find(|option| name(option) == wanted)
+        .map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::args::Args;
+
+    fn said(line: &str) -> String {
+        let typed: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+        #[cfg(feature = "mount")]
+        let words = crate::mount::options::expand(typed.clone());
+        #[cfg(not(feature = "mount"))]
+        let words = typed.clone();
+        let error = Args::try_parse_from(words).unwrap_err();
+        explained(error, &typed).to_string()
+    }
+
+    #[test]
+    fn flags_of_other_programs_are_answered_with_the_way_here() {
+        for (line, tip) in [
+            ("forerun list --verbose", "FORERUN_LOG=debug"),
+            ("forerun list --dry-run", "forerun try SOURCE"),
+            ("forerun list -v", "FORERUN_LOG=debug"),
+        ] {
+            let said = said(line);
+            assert!(said.contains(tip) && !said.contains("as a value"), "{said}");
+        }
+        let none = said("forerun list --nonsense");
+        assert!(
+            none.contains("--nonsense") && !none.contains("tip"),
+            "{none}"
+        );
+    }
+
+    #[cfg(feature = "mount")]
+    #[test]
+    fn an_option_is_named_as_it_was_typed() {
+        for (line, named) in [
+            (
+                "forerun mount -o memory=1GiB,allow_others /a /b",
+                "'-o allow_others'",
+            ),
+            ("forerun mount -ouid=1000 /a /b", "'-o uid=1000'"),
+            (
+                "mount.forerun /a /b -o rw,cache_size=1G",
+                "'-o cache_size=1G'",
+            ),
+            ("forerun mount --cache-size 1G /a /b", "'--cache-size'"),
+        ] {
+            let said = said(line);
+            assert!(said.contains(named), "{line}: {said}");
+        }
+        let said = said("forerun mount -o uid=1000 /a /b");
+        assert!(said.contains("files keep their owners"), "{said}");
+    }
+}
