@@ -4,6 +4,7 @@
 //! quantity   64KiB, 8ms, 80MB/s: parsed and printed        files        the user's, read and written whole
 //! failure    a message and an exit code                    environment  variables, read once
 //! estimate   a device's costs with their origin            stats        counters, one a line
+//! daemon     a mount or a watch: its socket, report, metrics and background
 //! ```
 //!
 //! The command line and the mount show the same figures under the same names because both take them
@@ -11,6 +12,8 @@
 
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "daemon")]
+pub mod daemon;
 pub mod environment;
 pub mod estimate;
 pub mod failure;

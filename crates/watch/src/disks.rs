@@ -12,6 +12,8 @@ use std::collections::{HashMap, VecDeque};
 
 use forerun_core::measure::{Measure, Sample};
 use forerun_core::{Bytes, Nanos, Profile};
+use forerun_surface::daemon::report::QueueReport;
+use forerun_surface::estimate::{Basis, Estimate};
 
 use crate::sample::Request;
 
@@ -133,6 +135,22 @@ impl Disks {
             }
             None => prior(false),
         }
+    }
+
+    /// Each disk with its costs and the requests that it works on.
+    #[must_use]
+    pub fn queues(&self) -> Vec<QueueReport> {
+        let of = |(number, disk): &(u32, Disk)| QueueReport {
+            device: format!("{}:{}", number >> 20, number & 0xf_ffff),
+            queued: 0,
+            in_flight: u32::try_from(disk.requests.len()).unwrap_or(u32::MAX),
+            estimate: Some(Estimate::new(
+                &disk.measure.profile(),
+                disk.measure.confidence(),
+                Basis::System,
+            )),
+        };
+        self.disks.iter().map(of).collect()
     }
 
     /// The same, if the depth changed since it was told last.

@@ -70,6 +70,8 @@ pub struct FileSystem {
     pub bdi: String,
     /// The file with its limit of readahead.
     pub limit: PathBuf,
+    /// The devices that it sends its reads to: one, or of btrfs several.
+    pub queues: Vec<u32>,
     /// The disks below it, as events number them.
     pub disks: Vec<u32>,
     /// Whether all of them say that they turn.
@@ -178,7 +180,7 @@ fn of_mount(path: &Path, mount: &Mount, below: Option<PathBuf>) -> Result<FileSy
     if let Some((_, why)) = no {
         return Err(Failure::unusable(path, format!("{kind}: {why}")));
     }
-    let (bdi, disks) = match kind {
+    let (bdi, queues, disks) = match kind {
         "btrfs" => of_btrfs(&mount.source),
         _ => of_block(mount.device),
     }
@@ -201,23 +203,24 @@ fn of_mount(path: &Path, mount: &Mount, below: Option<PathBuf>) -> Result<FileSy
         point: mount.point.clone(),
         bdi,
         limit,
+        queues: queues.into_iter().map(packed).collect(),
         disks,
         is_rotational,
         below,
     })
 }
 
-/// The bdi and the disks of a block device. A partition has the bdi of its disk.
-fn of_block(device: (u32, u32)) -> Option<(String, Vec<(u32, u32)>)> {
+/// The bdi, the queue and the disks of a block device. A partition has those of its disk.
+fn of_block(device: (u32, u32)) -> Option<(String, Vec<(u32, u32)>, Vec<(u32, u32)>)> {
     let folder = whole(&folder_of(device)?);
     let bdi = name_of_link(&folder.join("bdi"))?;
     let mut disks = Vec::new();
     leaves(&folder, &mut disks, 0);
-    Some((bdi, disks))
+    Some((bdi, number_of(&folder).into_iter().collect(), disks))
 }
 
 /// The same of btrfs, which has a bdi of its own.
-fn of_btrfs(source: &Path) -> Option<(String, Vec<(u32, u32)>)> {
+fn of_btrfs(source: &Path) -> Option<(String, Vec<(u32, u32)>, Vec<(u32, u32)>)> {
     let source = fs::canonicalize(source).ok()?;
     let name = source.file_name()?;
     for entry in fs::read_dir("/sys/fs/btrfs").ok()?.flatten() {
@@ -226,13 +229,14 @@ fn of_btrfs(source: &Path) -> Option<(String, Vec<(u32, u32)>)> {
             continue;
         }
         let bdi = name_of_link(&entry.path().join("bdi"))?;
-        let mut disks = Vec::new();
+        let (mut queues, mut disks) = (Vec::new(), Vec::new());
         for device in fs::read_dir(devices).ok()?.flatten() {
             if let Ok(folder) = fs::canonicalize(device.path()) {
+                queues.extend(number_of(&whole(&folder)));
                 leaves(&whole(&folder), &mut disks, 0);
             }
         }
-        return Some((bdi, disks));
+        return Some((bdi, queues, disks));
     }
     None
 }
@@ -247,13 +251,16 @@ fn leaves(folder: &Path, disks: &mut Vec<(u32, u32)>, level: u32) {
         .filter_map(|entry| fs::canonicalize(entry.path()).ok())
         .collect();
     if below.is_empty() || level == 8 {
-        let number = fs::read_to_string(folder.join("dev")).ok();
-        disks.extend(number.and_then(|text| numbers(&text)));
+        disks.extend(number_of(folder));
         return;
     }
     for folder in below {
         leaves(&whole(&folder), disks, level + 1);
     }
+}
+
+fn number_of(folder: &Path) -> Option<(u32, u32)> {
+    numbers(&fs::read_to_string(folder.join("dev")).ok()?)
 }
 
 fn folder_of((major, minor): (u32, u32)) -> Option<PathBuf> {

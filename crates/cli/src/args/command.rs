@@ -31,10 +31,10 @@ pub enum Command {
     /// Take a mount off its path
     Umount(Umount),
     #[cfg(feature = "top")]
-    /// Watch running mounts in the terminal
+    /// Show running mounts and watches in the terminal
     Top(Top),
     #[cfg(feature = "mount")]
-    /// Ask a running mount, or change its limits
+    /// Ask a running mount or watch, or change its limits
     Ctl(Ctl),
     #[cfg(feature = "mount")]
     /// Let the kernel read ahead as far as forerun would, without a mount

@@ -18,6 +18,7 @@ use crate::composition::name_the_flag;
 use crate::environment::Environment;
 use crate::failure::Failure;
 use crate::mount::background;
+use crate::mount::sockets::Sockets;
 use crate::quantity::{rough_duration, rough_size};
 
 /// Where records stand.
@@ -30,38 +31,33 @@ const DEPTH: &str = "turn";
 ///
 /// # Errors
 /// A path that cannot be watched, or a right that is missing.
-pub fn run(args: &Watch, environment: &Environment, out: &mut dyn Write) -> Result<(), Failure> {
+pub fn run(
+    args: &Watch,
+    environment: &Environment,
+    sockets: &Sockets,
+    out: &mut dyn Write,
+) -> Result<(), Failure> {
     if args.guardian {
         return guardian::run(&args.paths);
     }
-    if args.background && !args.report_ready {
-        return background::start();
+    let begin = || begin(args, environment, sockets);
+    if args.report_ready {
+        return background::serve(begin, |watch| watch.run().map(drop));
     }
-    if !args.report_ready {
-        let mut watch = begin(args, environment)?;
-        let text = beginning(&watch.accounts(), args.dry_run);
-        write(out, &text)?;
-        return write(out, &ending(&watch.run()?));
+    if args.background {
+        return background::start(std::env::args_os());
     }
-    background::leave_session();
-    match begin(args, environment) {
-        Ok(watch) => {
-            let gone = |e| Failure::Run(format!("whoever started the watch is gone: {e}"));
-            background::report_ready().map_err(gone)?;
-            let ended = watch.run().map(drop);
-            if let Err(failure) = &ended {
-                background::log_failure(failure);
-            }
-            ended
-        }
-        Err(failure) => {
-            background::report_failure(&failure);
-            Ok(())
-        }
-    }
+    let mut watch = begin()?;
+    let text = beginning(&watch.accounts(), args.dry_run);
+    write(out, &text)?;
+    write(out, &ending(&watch.run()?))
 }
 
-fn begin(args: &Watch, environment: &Environment) -> Result<forerun_watch::Watch, Failure> {
+fn begin(
+    args: &Watch,
+    environment: &Environment,
+    sockets: &Sockets,
+) -> Result<forerun_watch::Watch, Failure> {
     let mut settings = preset::default()
         .settings(args.memory)
         .map_err(name_the_flag)?;
@@ -75,10 +71,17 @@ fn begin(args: &Watch, environment: &Environment) -> Result<forerun_watch::Watch
         paths: args.paths.clone(),
         excludes: args.exclude.clone(),
         is_dry: args.dry_run,
+        seeing: args.seeing,
         settings,
         journal: args.journal.clone(),
         folder: folder.map_or_else(|| FOLDER.into(), PathBuf::from),
         guardian: vec!["watch".into(), "--guardian".into()],
+        control: args.control.clone(),
+        usual_control: match &args.control {
+            Some(_) => None,
+            None => sockets.name()?,
+        },
+        metrics: args.metrics,
     })
 }
 

@@ -16,8 +16,8 @@ Commands:
   tune         Find, try and set the best constant read-ahead of a device
   mount        Mount a directory whose files are read ahead for any program
   umount       Take a mount off its path
-  top          Watch running mounts in the terminal
-  ctl          Ask a running mount, or change its limits
+  top          Show running mounts and watches in the terminal
+  ctl          Ask a running mount or watch, or change its limits
   watch        Let the kernel read ahead as far as forerun would, without a mount
   read         Write files to standard output, read ahead
   profile      Measure the switching cost and transfer rate of a device
