@@ -5,6 +5,7 @@
 //! failure    a message and an exit code                    environment  variables, read once
 //! estimate   a device's costs with their origin            stats        counters, one a line
 //! daemon     a mount or a watch: its socket, report, metrics and background
+//! undo       values of the kernel that are changed, and come back
 //! ```
 //!
 //! The command line and the mount show the same figures under the same names because both take them
@@ -20,3 +21,5 @@ pub mod failure;
 pub mod files;
 pub mod quantity;
 pub mod stats;
+#[cfg(feature = "daemon")]
+pub mod undo;

@@ -9,13 +9,13 @@
 //! bios, whereabouts             the same from block events, before Linux 6.18
 //! streams, descriptors, process whose open file is it?                  finding
 //! windows, disks, memory        the engine, what it is told             deciding
-//! limit, record, guardian       a limit for one open file, and back     setting
+//! limit                         a limit for one open file, and back     setting
 //! watch                         all of it in one loop
 //! asked, told                   questions of users, and the state that answers them
 //! ```
 //!
-//! `docs/WATCH.md` is for operators. The command line calls [`Watch::start`] and [`Watch::run`], and [`guardian::run`]
-//! in the process that looks after the limits.
+//! `docs/WATCH.md` is for operators. The command line calls [`Watch::start`] and [`Watch::run`], and
+//! [`guardian::run`](forerun_surface::undo::guardian::run) in the process that looks after the limits.
 
 mod asked;
 pub mod bios;
@@ -23,12 +23,10 @@ pub mod causes;
 pub mod descriptors;
 pub mod disks;
 pub mod exclude;
-pub mod guardian;
 pub mod limit;
 pub mod memory;
 pub mod mounts;
 pub mod process;
-pub mod record;
 pub mod rings;
 pub mod sample;
 mod signals;

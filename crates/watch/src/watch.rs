@@ -5,11 +5,12 @@
 //! they are still open.
 
 use std::collections::HashMap;
-use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::fs::{DirBuilder, File};
+use std::io::{self, BufWriter, Write};
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
-use std::path::PathBuf;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
@@ -17,6 +18,9 @@ use forerun_core::{Bytes, Nanos, Profile, Settings};
 use forerun_surface::daemon::control::Control;
 use forerun_surface::daemon::metrics::Metrics;
 use forerun_surface::failure::Failure;
+use forerun_surface::undo::guardian::Guardian;
+use forerun_surface::undo::knob::Knob;
+use forerun_surface::undo::record::Record as Changed;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -26,11 +30,9 @@ use crate::causes::{Cause, Causes};
 use crate::descriptors::{Descriptors, FileKey};
 use crate::disks::{Disks, REQUESTS_MAX};
 use crate::exclude::Exclude;
-use crate::guardian::Guardian;
 use crate::limit::Limit;
 use crate::memory::Domain;
 use crate::mounts::{self, FileSystem};
-use crate::record;
 use crate::rings::Rings;
 use crate::sample::{Record, Request, Seeing};
 use crate::signals::Signals;
@@ -208,7 +210,7 @@ impl Watch {
         for (at, below) in found {
             let record = match wanted.is_dry {
                 true => None,
-                false => Some(record::Record::open(&wanted.folder, &at.bdi)?),
+                false => Some(record(&wanted.folder, &at)?),
             };
             let limit = Limit::open(&at.limit, record)?;
             let disks = Disks::new(&at.disks, at.is_rotational, || {
@@ -470,8 +472,9 @@ impl Watch {
         self.engines
             .iter_mut()
             .for_each(|engine| engine.windows.flush());
-        self.guardian = None;
+        // Before the guardian reads the end of its input: without a record it has nothing to do.
         self.file_systems.iter().for_each(|of| of.limit.end());
+        self.guardian = None;
         let processor = clock_gettime(ClockId::ProcessCPUTime);
         Report {
             counts: self.counts,
@@ -505,6 +508,20 @@ impl Watch {
     pub(crate) fn since_start(&self, time: Nanos) -> Nanos {
         time.since(self.start)
     }
+}
+
+/// The record of a file system's limit. What a watch left raised that was killed together with its guardian is put back.
+fn record(folder: &Path, at: &FileSystem) -> Result<Changed, Failure> {
+    let path = folder.join(format!("watch-{}", at.bdi));
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
+    made.map_err(|error| Failure::unusable(folder, error))?;
+    Changed::create(&path, [Knob::new(at.limit.clone())]).map_err(|error| match error.kind() {
+        io::ErrorKind::WouldBlock => {
+            let why = "another `forerun watch` runs on this file system";
+            Failure::unusable(&path, why)
+        }
+        _ => Failure::unusable(&path, error),
+    })
 }
 
 /// The control socket and the metrics of a watch that is about to run.

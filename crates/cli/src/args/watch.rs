@@ -71,7 +71,7 @@ pub struct Watch {
     #[arg(long, hide = true)]
     pub report_ready: bool,
 
-    /// Look after the limits of another watch, by its records
+    /// The paths are records of another process: carry them out when standard input ends
     #[arg(long, hide = true)]
     pub guardian: bool,
 }

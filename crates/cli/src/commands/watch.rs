@@ -10,8 +10,9 @@ use forerun_baselines::METHODS;
 use forerun_core::preset;
 use forerun_core::settings::SettingsError;
 use forerun_core::spec::Choice;
+use forerun_surface::undo::guardian;
 use forerun_watch::watch::Account;
-use forerun_watch::{Report, Wanted, guardian};
+use forerun_watch::{Report, Wanted};
 
 use crate::args::Watch;
 use crate::composition::name_the_flag;
@@ -38,7 +39,7 @@ pub fn run(
     out: &mut dyn Write,
 ) -> Result<(), Failure> {
     if args.guardian {
-        return guardian::run(&args.paths);
+        return guardian::run(&args.paths, out);
     }
     let begin = || begin(args, environment, sockets);
     if args.report_ready {

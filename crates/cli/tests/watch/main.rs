@@ -155,9 +155,10 @@ impl Disk {
         let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
         let bdi = fs::canonicalize(self.sys("bdi")).unwrap();
         let bdi = bdi.file_name().unwrap().to_str().unwrap();
-        let line = format!("forerun-watch 1 {} {bdi} 128 4096 {count}", boot.trim());
-        let path = self.runtime().join(format!("watch-{bdi}"));
-        fs::write(&path, format!("{line:<159}\n")).unwrap();
+        let head = format!("forerun-record 1 {}", boot.trim());
+        let line = format!("{} 128 4096 {count}", self.limit().display());
+        let path = self.folder.path().join(format!("watch-{bdi}"));
+        fs::write(&path, format!("{head:<511}\n{line:<511}\n")).unwrap();
         fs::write(self.limit(), "4096").unwrap();
         path
     }
@@ -458,6 +459,7 @@ fn guardian(record: &Path) -> (Child, ChildStdin) {
         .args(["watch", "--guardian"])
         .arg(record)
         .stdin(Stdio::piped())
+        .stdout(Stdio::null())
         .spawn()
         .unwrap();
     let pipe = child.stdin.take().unwrap();

@@ -19,7 +19,7 @@ use crate::trial::tuned::Tuned;
 use crate::tune::Setting;
 use crate::tune::costs::Costs;
 use crate::tune::devices::{Devices, Sys};
-use crate::tune::record::Folder;
+use crate::tune::folder::Folder;
 use crate::tune::trying::{Trying, values};
 use crate::tune::{memory, place};
 
@@ -95,10 +95,10 @@ fn best(args: &Try, chosen: &Chosen, devices: &Devices) -> Result<(Costs, Settin
 /// The commands that set it.
 fn echo(devices: &Devices, setting: &Setting) -> String {
     let values = values(devices, setting).into_iter();
-    let differs = |(knob, value): &(crate::tune::knob::Knob, String)| {
+    let differs = |(knob, value): &(forerun_surface::undo::knob::Knob, String)| {
         knob.read().ok().as_ref() != Some(value)
     };
-    let echo = |(knob, value): (crate::tune::knob::Knob, String)| {
+    let echo = |(knob, value): (forerun_surface::undo::knob::Knob, String)| {
         format!("echo {value} > {}", knob.path().display())
     };
     values
