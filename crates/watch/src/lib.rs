@@ -8,6 +8,7 @@
 //! rings, sample, tracepoint     events of page cache and disks          seeing
 //! bios, whereabouts             the same from block events, before Linux 6.18
 //! streams, descriptors, process whose open file is it?                  finding
+//! mounts, sysfs                 which file system, and which disks below it
 //! windows, disks, memory        the engine, what it is told             deciding
 //! limit                         a limit for one open file, and back     setting
 //! watch                         all of it in one loop
@@ -26,12 +27,14 @@ pub mod exclude;
 pub mod limit;
 pub mod memory;
 pub mod mounts;
+pub mod passing;
 pub mod process;
 pub mod rings;
 pub mod sample;
 mod signals;
 mod steering;
 pub mod streams;
+pub mod sysfs;
 mod told;
 pub mod tracepoint;
 pub mod watch;

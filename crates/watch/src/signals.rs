@@ -2,7 +2,7 @@
 //!
 //! SIGTERM, SIGINT and SIGHUP end it, SIGUSR1 lets it pause, SIGUSR2 go on.
 
-use std::io::Read;
+use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -54,6 +54,22 @@ impl Signals {
             resumes,
             is_paused: false,
         })
+    }
+
+    /// The end of standard input is an end, too.
+    ///
+    /// # Errors
+    /// No thread can be started.
+    pub(crate) fn end_with_input(&self) -> Result<(), Failure> {
+        let failed = |error: std::io::Error| Failure::Run(format!("standard input: {error}"));
+        let (ends, wake) = (self.ends.clone(), self.wake.try_clone().map_err(failed)?);
+        let wait = move || {
+            let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
+            ends.store(true, Ordering::Relaxed);
+            let _ = (&wake).write(b".");
+        };
+        let thread = std::thread::Builder::new().name("forerun-input".into());
+        thread.spawn(wait).map(drop).map_err(failed)
     }
 
     /// Takes the signals that came; whether it is to end.

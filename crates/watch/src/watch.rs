@@ -193,18 +193,19 @@ impl Watch {
         let settings = windows::settings(wanted.settings.clone())?;
         // While it waits for a processor in the middle of a setting a limit stands raised. Without the right it goes without.
         let _ = rustix::process::setpriority_process(None, FIRST);
-        let found = found(&wanted.paths)?;
+        let found = mounts::of_all(&wanted.paths)?;
         check_yama()?;
         let tracefs = tracefs()?;
         let (seeing, points) = Tracepoint::all(tracefs, wanted.seeing)?;
-        let numbers = |of: fn(&FileSystem) -> &[u32]| {
-            let mut numbers: Vec<u32> = found.iter().flat_map(|(at, _)| of(at).to_vec()).collect();
+        let numbers = |of: fn(&FileSystem) -> Vec<u32>| {
+            let mut numbers: Vec<u32> = found.iter().flat_map(|(at, _)| of(at)).collect();
             numbers.sort_unstable();
             numbers.dedup();
             numbers
         };
-        let devices = numbers(|at| std::slice::from_ref(&at.device));
-        let (queues, disks) = (numbers(|at| &at.queues), numbers(|at| &at.disks));
+        let devices = numbers(|at| vec![at.device]);
+        let queues = numbers(|at| at.queues.clone());
+        let disks = numbers(|at| at.disks.iter().map(|(disk, _)| *disk).collect());
         let rings = Rings::open((seeing, &points), [&devices, &queues, &disks])?;
         let mut file_systems = Vec::new();
         for (at, below) in found {
@@ -213,7 +214,7 @@ impl Watch {
                 false => Some(record(&wanted.folder, &at)?),
             };
             let limit = Limit::open(&at.limit, record)?;
-            let disks = Disks::new(&at.disks, at.is_rotational, || {
+            let disks = Disks::new(&at.disks, at.spread, || {
                 forerun_core::spec::Choice::of(&forerun_core::measure::LIST[0]).build()
             });
             file_systems.push(Watched {
@@ -282,6 +283,14 @@ impl Watch {
     #[must_use]
     pub fn seeing(&self) -> &'static str {
         self.seeing.name()
+    }
+
+    /// Lets it end with standard input, too.
+    ///
+    /// # Errors
+    /// No thread can be started.
+    pub fn end_with_input(&self) -> Result<(), Failure> {
+        self.signals.end_with_input()
     }
 
     /// Watches until SIGTERM, SIGINT or SIGHUP.
@@ -565,26 +574,6 @@ fn check_yama() -> Result<(), Failure> {
         )),
         false => Ok(()),
     }
-}
-
-/// The file systems of paths, each once, with the paths below which files are watched.
-fn found(paths: &[PathBuf]) -> Result<Vec<(FileSystem, Vec<PathBuf>)>, Failure> {
-    let mut found: Vec<(FileSystem, Vec<PathBuf>, bool)> = Vec::new();
-    for path in paths {
-        let of = mounts::file_system(path)?;
-        let place = found.iter().position(|(own, ..)| own.device == of.device);
-        let place = place.unwrap_or_else(|| {
-            found.push((of.clone(), Vec::new(), false));
-            found.len() - 1
-        });
-        let (_, below, is_all) = &mut found[place];
-        match of.below {
-            Some(path) => below.push(path),
-            None => *is_all = true,
-        }
-    }
-    let all = |(of, below, is_all)| (of, if is_all { Vec::new() } else { below });
-    Ok(found.into_iter().map(all).collect())
 }
 
 fn monotonic() -> Nanos {

@@ -157,7 +157,7 @@ impl Disk {
         let bdi = bdi.file_name().unwrap().to_str().unwrap();
         let head = format!("forerun-record 1 {}", boot.trim());
         let line = format!("{} 128 4096 {count}", self.limit().display());
-        let path = self.folder.path().join(format!("watch-{bdi}"));
+        let path = self.runtime().join(format!("watch-{bdi}"));
         fs::write(&path, format!("{head:<511}\n{line:<511}\n")).unwrap();
         fs::write(self.limit(), "4096").unwrap();
         path
