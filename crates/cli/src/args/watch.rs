@@ -67,6 +67,10 @@ pub struct Watch {
     #[arg(long, value_name = "FILE", help_heading = "Research")]
     pub journal: Option<PathBuf>,
 
+    /// End with standard input
+    #[arg(long, hide = true)]
+    pub until_input_ends: bool,
+
     /// Tell the starting program, on standard output, when it works
     #[arg(long, hide = true)]
     pub report_ready: bool,

@@ -12,7 +12,7 @@ use forerun_core::settings::SettingsError;
 use forerun_core::spec::Choice;
 use forerun_surface::undo::guardian;
 use forerun_watch::watch::Account;
-use forerun_watch::{Report, Wanted};
+use forerun_watch::{Report, Wanted, passing};
 
 use crate::args::Watch;
 use crate::composition::name_the_flag;
@@ -49,6 +49,9 @@ pub fn run(
         return background::start(std::env::args_os());
     }
     let mut watch = begin()?;
+    if args.until_input_ends {
+        watch.end_with_input()?;
+    }
     let text = beginning(&watch.accounts(), args.dry_run);
     write(out, &text)?;
     write(out, &ending(&watch.run()?))
@@ -103,6 +106,10 @@ fn beginning(accounts: &[Account], is_dry: bool) -> String {
         format!("watching {point}: {kind}, bdi {bdi}, readahead {limit}\n")
     };
     let mut text: String = accounts.iter().map(of).collect();
+    let file_systems: Vec<_> = accounts.iter().map(|of| of.file_system.clone()).collect();
+    for reader in passing::known(&file_systems) {
+        text.push_str(&format!("not steered: {reader}\n"));
+    }
     text.push_str(match is_dry {
         true => "nothing is set. Ctrl-C ends it\n",
         false => "reads by mapping, io_uring files and kernel threads may not be steered. Ctrl-C ends it\n",
