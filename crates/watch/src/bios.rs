@@ -13,7 +13,7 @@
 //!
 //! A run of sectors of one process is a stream, as long as its file lies in one piece; at the next piece the process is
 //! looked at again. A program with FADV_RANDOM reads in runs, too, but never beyond what it asks for: such a run is none.
-//! Windows of flash follow each other within a millisecond and are taken for one.
+//! A bio above the limit is of a program that set its own; one of more than 1 MiB is sent in several, and not seen so.
 
 use std::collections::HashMap;
 
@@ -25,10 +25,14 @@ use crate::sample::{Ahead, Cause, Request};
 /// A window's bios are sent one after the other; a bio after a longer pause begins another.
 const PAUSE: u64 = 1_000_000;
 const SECTORS_A_PAGE: u64 = 8;
+/// Shorter bios begin no run: random reads of a database. The windows of a stream are as long from the second on.
+const PAGES_MIN: u64 = 8;
+/// Windows one behind the other that are a stream, wherever its thread is.
+const CERTAIN: u64 = 4;
 /// Windows after which a file that was not found out is looked for no more.
 const TRIES: u64 = 8;
 /// Runs that are followed, of one process and of how many.
-const RUNS_MAX: usize = 1 << 12;
+const RUNS_MAX: usize = 1 << 10;
 const PROCESSES_MAX: usize = 1 << 12;
 
 /// The file of a run, and the place in it.
@@ -108,12 +112,15 @@ impl Bios {
             run.thread = thread;
             return run.lost(bio, process);
         }
+        if pages(bio) < PAGES_MIN {
+            return Seen::Nothing;
+        }
         let found = find();
         // Another piece of a file that is read already.
         let same = |run: &&mut Run| {
             let is_it =
-                found.is_some_and(|found| run.key == Some(found.key) && run.is_near(found.page));
-            is_it || found.is_none() && run.key.is_some() && run.thread == thread
+                found.is_some_and(|found| run.key == Some(found.key) && run.has(found.page));
+            is_it || found.is_none() && run.is_ahead && run.thread == thread
         };
         let mut near = runs.iter_mut().filter(same);
         if let (Some(run), None) = (near.next(), near.next()) {
@@ -122,7 +129,10 @@ impl Bios {
             return run.goes_on(bio, process, || None);
         }
         if runs.len() >= RUNS_MAX {
-            runs.clear();
+            let oldest = (0..runs.len()).min_by_key(|at| runs[*at].time);
+            if let Some(at) = oldest {
+                runs.swap_remove(at);
+            }
         }
         runs.push(Run::new(bio, thread, found));
         match found {
@@ -173,9 +183,9 @@ impl Run {
         }
     }
 
-    fn is_near(&self, page: u64) -> bool {
-        let reach = 2 * self.size().max(u64::from(self.limit));
-        page >= self.before.1 && page <= self.end.1.saturating_add(reach)
+    /// Whether a read at this page is within the windows, so that a bio elsewhere is for what follows them.
+    fn has(&self, page: u64) -> bool {
+        (self.before.1..=self.end.1).contains(&page)
     }
 
     /// Pages of the last window.
@@ -201,7 +211,7 @@ impl Run {
             return self.is_unknown(bio, find);
         };
         // A read call that asks for more than the limit gets as much.
-        let most = 2 * u64::from(self.limit).max(self.asked);
+        let most = u64::from(self.limit).max(self.asked);
         let is_same = bio.time.since(self.time).0 < PAUSE && self.size() + pages(bio) <= most;
         self.time = bio.time;
         let (size, begin) = (self.size(), self.last.1);
@@ -212,21 +222,23 @@ impl Run {
         (self.before, self.last) = (self.last, (bio.sector, self.end.1 - pages(bio)));
         self.windows += 1;
         if !self.is_ahead {
-            // Seen once, which tells random reads from a stream; a reader that is not in a call has read on.
+            // Seen once, which tells random reads from a stream.
             let at = find().filter(|at| at.key == key);
             self.asked = at.map_or(self.asked, |at| self.asked.max(at.asked));
-            self.is_ahead = at.is_none_or(|at| self.end.1 > at.page + at.asked);
+            self.is_ahead = match at {
+                Some(at) => self.end.1 > at.page + at.asked,
+                // Its thread was in no call. So many windows one behind the other are read in order.
+                None => self.windows >= CERTAIN,
+            };
             if !self.is_ahead {
                 return Seen::Nothing;
             }
         }
-        // A first window above the limit is of a program that set its own.
-        let is_own = self.windows == 2 && size > u64::from(self.limit).max(self.asked);
-        let limit = match is_own {
-            true => u32::try_from(size).unwrap_or(u32::MAX),
-            false => self.limit,
-        };
-        Seen::Ahead(self.event(Cause::Mark, process, (begin, size), limit))
+        // A window above the limit is of a program that set its own.
+        if size > u64::from(self.limit).max(self.asked) {
+            self.limit = u32::try_from(size).unwrap_or(u32::MAX);
+        }
+        Seen::Ahead(self.event(Cause::Mark, process, (begin, size)))
     }
 
     /// A run of a file that was not found out is looked at again, a few times.
@@ -249,14 +261,14 @@ impl Run {
         let behind = (self.end.0 - bio.sector).div_ceil(SECTORS_A_PAGE);
         let page = self.end.1.saturating_sub(behind);
         self.time = bio.time;
-        let event = self.event(Cause::Miss, process, (page, self.size()), self.limit);
+        let event = self.event(Cause::Miss, process, (page, self.size()));
         let begin = (bio.sector, page);
         (self.before, self.last) = (begin, begin);
         self.end = (bio.sector + bio.sectors, page + pages(bio));
         Seen::Ahead(event)
     }
 
-    fn event(&self, cause: Cause, process: u32, (index, size): (u64, u64), limit: u32) -> Ahead {
+    fn event(&self, cause: Cause, process: u32, (index, size): (u64, u64)) -> Ahead {
         let size = u32::try_from(size).unwrap_or(u32::MAX);
         let key = self.key.unwrap_or(FileKey {
             device: 0,
@@ -272,7 +284,7 @@ impl Run {
             index,
             size,
             async_size: size,
-            limit,
+            limit: self.limit,
             asked: self.asked,
         }
     }
@@ -427,6 +439,90 @@ mod tests {
             mark(saw(&mut bios, &bio(9, 1312, 64), at(100, 32))),
             (100, 64, 64)
         );
+        // It stays so where windows become shorter, and a limit that was set is one of ours.
+        assert_eq!(
+            mark(saw(&mut bios, &bio(18, 1824, 20), None)),
+            (164, 64, 64)
+        );
+        assert_eq!(
+            mark(saw(&mut bios, &bio(27, 1984, 64), None)),
+            (228, 20, 64)
+        );
+        bios.set(10, KEY, 256);
+        assert_eq!(
+            mark(saw(&mut bios, &bio(36, 2496, 64), None)),
+            (248, 64, 256)
+        );
+    }
+
+    #[test]
+    fn windows_without_a_pause_end_at_the_limit() {
+        let mut bios = Bios::default();
+        saw(&mut bios, &bio(1, 800, 32), at(100, 32));
+        assert_eq!(
+            mark(saw(&mut bios, &bio(1, 1056, 32), at(100, 32))),
+            (100, 32, 32)
+        );
+        assert_eq!(mark(saw(&mut bios, &bio(1, 1312, 32), None)), (132, 32, 32));
+    }
+
+    #[test]
+    fn random_reads_begin_no_stream() {
+        let mut bios = Bios::default();
+        // Pages of a file that lies in one piece, some near each other.
+        for (time, page) in [5000, 100, 5030, 160, 9000, 40, 5090]
+            .into_iter()
+            .enumerate()
+        {
+            let next = bio(9 * time as u64, 80_000 + page * SECTORS_A_PAGE, 16);
+            assert_eq!(saw(&mut bios, &next, at(page, 16)), Seen::Nothing, "{page}");
+        }
+    }
+
+    #[test]
+    fn of_too_many_runs_the_oldest_is_forgotten() {
+        let mut bios = Bios::default();
+        for number in 0..=RUNS_MAX as u64 {
+            let found = at(0, 32).map(|found| Whereabouts {
+                key: FileKey {
+                    inode: number,
+                    ..KEY
+                },
+                ..found
+            });
+            saw(&mut bios, &bio(number, 10_000 * number, 32), found);
+        }
+        let runs = &bios.runs[&10];
+        assert_eq!(runs.len(), RUNS_MAX);
+        let is_there = |inode| {
+            runs.iter()
+                .any(|run| run.key == Some(FileKey { inode, ..KEY }))
+        };
+        assert!(!is_there(0) && is_there(1) && is_there(RUNS_MAX as u64));
+    }
+
+    #[test]
+    fn short_random_reads_are_not_looked_at() {
+        let mut bios = Bios::default();
+        let find = || panic!("in /proc for each of 10,000 a second");
+        let seen = bios.saw(&bio(1, 800, PAGES_MIN - 1), (10, 11), find);
+        assert_eq!(seen, Seen::Nothing);
+        assert_eq!(
+            saw(&mut bios, &bio(2, 900, PAGES_MIN), None),
+            Seen::Unknown(PAGES_MIN)
+        );
+    }
+
+    #[test]
+    fn a_thread_that_is_never_in_a_call_is_taken_for_a_stream_after_some_windows() {
+        let mut bios = Bios::default();
+        saw(&mut bios, &bio(0, 800, 32), at(100, 32));
+        for window in 1..CERTAIN - 1 {
+            let next = bio(9 * window, 800 + 256 * window, 32);
+            assert_eq!(saw(&mut bios, &next, None), Seen::Nothing, "{window}");
+        }
+        let next = bio(9 * CERTAIN, 800 + 256 * (CERTAIN - 1), 32);
+        assert_eq!(mark(saw(&mut bios, &next, None)), (164, 32, 32));
     }
 
     proptest::proptest! {

@@ -147,7 +147,7 @@ impl Disks {
             queued: 0,
             in_flight: u32::try_from(disk.requests.len()).unwrap_or(u32::MAX),
             estimate: Some(Estimate::new(
-                &disk.measure.profile(),
+                disk.measure.profile(),
                 disk.measure.confidence(),
                 Basis::System,
             )),

@@ -50,6 +50,8 @@ const TICK: u64 = 1_000_000_000;
 const BLIND_TICKS: u32 = 9;
 /// After so many ticks without thrashing a domain gets a sixteenth of its memory back.
 const MORE_TICKS: u64 = 5;
+/// Readers of block events that are looked for in a second: 25 us each at most, in all a hundredth of a processor.
+const FINDS_MAX: u32 = 400;
 /// A run of sectors that was not seen for so long is forgotten.
 const FORGET: u64 = 60 * TICK;
 /// Engines at a time; readers of further domains share that of the system.
@@ -172,6 +174,8 @@ pub struct Watch {
     pub(crate) touched: HashMap<(u32, FileKey), u64>,
     seeing: Seeing,
     pub(crate) bios: Bios,
+    /// Readers that were looked for in /proc since the last tick.
+    finds: u32,
     pub(crate) paths: Vec<PathBuf>,
     settings: Settings,
     journal: Option<PathBuf>,
@@ -250,6 +254,7 @@ impl Watch {
             touched: HashMap::new(),
             seeing,
             bios: Bios::default(),
+            finds: 0,
             paths: wanted.paths.into_iter().map(canonical).collect(),
             settings,
             journal: wanted.journal,
@@ -337,10 +342,15 @@ impl Watch {
             .map(|own| (own.at.device, own.limit.pages().ok()));
         let own: Vec<(u32, Option<u32>)> = own.collect();
         let limit = |device| own.iter().find(|(own, _)| *own == device)?.1;
-        match self
-            .bios
-            .saw(bio, of, || whereabouts::of(descriptors, of, limit))
-        {
+        let finds = &mut self.finds;
+        let find = || {
+            *finds += 1;
+            let is_spared = *finds > FINDS_MAX;
+            (!is_spared)
+                .then(|| whereabouts::of(descriptors, of, limit))
+                .flatten()
+        };
+        match self.bios.saw(bio, of, find) {
             Seen::Nothing => {}
             Seen::Ahead(event) => self.ahead(&event),
             Seen::Unknown(pages) => {
@@ -383,6 +393,7 @@ impl Watch {
     /// Once a second: streams that ended, costs and memory that changed, disks that are too busy to look at.
     fn tick(&mut self) {
         self.ticks += 1;
+        self.finds = 0;
         let now = self.now();
         let mut over = Vec::new();
         self.streams.ended(now, |_, stream| over.push(stream));

@@ -422,16 +422,27 @@ fn a_dry_run_an_exclusion_and_a_pause_set_nothing() {
 
 #[test]
 fn a_program_that_asked_for_its_own_readahead_keeps_it() {
-    let Some(disk) = Disk::new() else { return };
-    let watching = disk.watch(&[]);
-    let mut file = File::open(disk.point().join("file")).unwrap();
-    fadvise(&file, 0, None, Advice::DontNeed).unwrap();
-    fadvise(&file, 0, None, Advice::Sequential).unwrap();
-    let mut buffer = vec![0; 16 << 20];
-    file.read_exact(&mut buffer).unwrap();
-    let text = watching.end();
-    assert_eq!(number(&text, "limits set "), 0, "{text}");
-    assert!(text.contains("the program set its own readahead"), "{text}");
+    for (advice, cause) in [
+        (
+            Advice::Sequential,
+            Some("the program set its own readahead"),
+        ),
+        (Advice::Random, None),
+    ] {
+        let Some(disk) = Disk::new() else { return };
+        let watching = disk.watch(&["--seeing", "readahead"]);
+        let mut file = File::open(disk.point().join("file")).unwrap();
+        fadvise(&file, 0, None, Advice::DontNeed).unwrap();
+        fadvise(&file, 0, None, advice).unwrap();
+        let mut buffer = vec![0; 128 << 10];
+        for _ in 0..128 {
+            file.read_exact(&mut buffer).unwrap();
+        }
+        let text = watching.end();
+        assert_eq!(number(&text, "limits set "), 0, "{advice:?}: {text}");
+        let has = cause.is_none_or(|cause| text.contains(cause));
+        assert!(has, "{advice:?}: {text}");
+    }
 }
 
 #[test]
