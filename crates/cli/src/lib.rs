@@ -70,7 +70,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
 /// See [`Failure`].
 pub fn run_in(args: &Args, environment: &Environment, out: &mut dyn Write) -> Result<(), Failure> {
     #[cfg(feature = "mount")]
-    let sockets = Sockets::of(environment);
+    let sockets = Sockets::of(environment, mount::point::is_ours);
     #[cfg(not(any(feature = "mount", feature = "reproduce")))]
     let _ = environment;
     match &args.command {
@@ -104,7 +104,7 @@ pub fn run_in(args: &Args, environment: &Environment, out: &mut dyn Write) -> Re
         #[cfg(feature = "mount")]
         Command::Doctor(doctor) => commands::doctor::run(doctor, environment, &sockets, out),
         #[cfg(feature = "mount")]
-        Command::Watch(watch) => commands::watch::run(watch, environment, out),
+        Command::Watch(watch) => commands::watch::run(watch, environment, &sockets, out),
         #[cfg(feature = "install")]
         Command::Completions(completions) => commands::completions::run(completions, out),
         #[cfg(feature = "install")]

@@ -7,14 +7,14 @@
 //! ```text
 //! one reader    kernel forerun | forerun kernel | kernel forerun | ..   ratio of the medians
 //! 16 readers    kernel forerun | forerun kernel | ..
-//! --tuned       kernel tuned forerun | forerun tuned kernel | ..        the simplest of equal ones
+//! --tuned       kernel tuned watch forerun | forerun watch tuned kernel | ..   the simplest of equal ones
 //! of a store    ranges rclone forerun | forerun rclone ranges | ..
 //! ```
 //!
 //! Each turn begins at another place of the files, so a cache in the device serves none from the
 //! turn before; the order changes, so the contents of such a cache favour each as often. A run ends
 //! after its share of the time, which bounds the whole. [`files`] has the files and the parts of each
-//! reader, [`store`] objects in their place; [`side`], [`tuned`] and [`peers`] are ways to them, [`readers`] threads that read until
+//! reader, [`store`] objects in their place; [`side`], [`tuned`], [`watched`] and [`peers`] are ways to them, [`readers`] threads that read until
 //! the time is over, [`cold`] and [`busy`] look for a warm cache and for other load, and [`verdict`] and [`choice`] say the rates in words.
 
 pub mod busy;
@@ -28,6 +28,7 @@ pub mod side;
 pub mod store;
 pub mod tuned;
 pub mod verdict;
+pub mod watched;
 
 use std::time::Duration;
 

@@ -11,7 +11,7 @@
 //! simulated the rate of each setting by the number of readers: Linux readahead in the simulator
 //! measured  the same on the real device, settings in turns
 //! advice    one setting from either table;  memory: what the kernel can cache in
-//! knob      one value below /sys;  record, trying, applied: values before, and how they come back
+//! trying, applied: values before, and how they come back (forerun_surface::undo);  folder: where their records stand
 //! ```
 //!
 //! Nothing here writes `/sys/block/*/queue/read_ahead_kb`: on kernels of about 6.11 to 6.18 that write freezes the queue
@@ -21,12 +21,10 @@ pub mod advice;
 pub mod applied;
 pub mod costs;
 pub mod devices;
-pub mod guardian;
-pub mod knob;
+pub mod folder;
 pub mod measured;
 pub mod memory;
 pub mod place;
-pub mod record;
 pub mod report;
 pub mod simulated;
 pub mod trying;

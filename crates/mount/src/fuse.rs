@@ -25,6 +25,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use forerun_surface::daemon::caught;
 use fuser::{
     Errno, FileHandle, Filesystem, FopenFlags, Generation, INodeNo, InitFlags, KernelConfig,
     LockOwner, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty,
@@ -40,7 +41,7 @@ use self::wire::{errno, found_attr, generation, kind, nameless};
 use super::fs::Found;
 use super::fs::listing::Name;
 use super::fs::nodes::Node;
-use super::lanes::{LaneOf, Lanes, caught};
+use super::lanes::{LaneOf, Lanes};
 use super::open_file::OpenFile;
 
 /// The longest request: 256 pages are the kernel's default limit (`fs.fuse.max_pages_limit`).

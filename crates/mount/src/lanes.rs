@@ -21,11 +21,12 @@
 //! a call ends that call alone: its reply is dropped with it, which answers `EIO`.
 
 use std::collections::{HashMap, VecDeque};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Instant;
+
+use forerun_surface::daemon::caught;
 
 use super::lock;
 
@@ -72,15 +73,6 @@ struct State {
     lanes: HashMap<LaneOf, Lane>,
     /// To the thread that keeps calls for later, once there is one.
     keeper: Option<Sender<Due>>,
-}
-
-/// Makes a call that must not end its thread; whether it went without a panic.
-pub fn caught(call: impl FnOnce()) -> bool {
-    let went = catch_unwind(AssertUnwindSafe(call)).is_ok();
-    if !went {
-        tracing::error!("a call panicked, and its program gets an I/O error: a defect of forerun");
-    }
-    went
 }
 
 /// See the [module](self).

@@ -22,16 +22,14 @@
 //! | [`limits`], [`budget`], [`background`] | limits and memory of the process; the daemon |
 //! | [`watch`], [`readahead`], [`trust`] | the kernel's caches |
 //! | [`announcements`] | announced reads |
-//! | [`control`], [`sockets`], [`metrics`], [`read_times`], [`report`], [`journal`] | reports and limits |
+//! | [`answers`], [`control`], [`sockets`], [`metrics`], [`read_times`], [`report`], [`journal`] | reports and limits |
 
 #![forbid(unsafe_code)]
 
 pub mod announcements;
+pub mod answers;
 pub mod attach;
-pub mod background;
 pub mod budget;
-mod clients;
-pub mod control;
 pub mod ending;
 pub mod engine;
 pub mod fs;
@@ -51,11 +49,12 @@ pub mod readahead;
 pub mod report;
 pub mod running;
 pub mod slots;
-pub mod sockets;
 pub mod trust;
 pub mod watch;
 
-use forerun_surface::{environment, estimate, failure, files, quantity, stats};
+pub use forerun_surface::daemon::metrics::address;
+pub use forerun_surface::daemon::{announced, background, control, sockets};
+use forerun_surface::{estimate, failure, files, quantity, stats};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Locks; data behind our locks is right after every single step, so a panic spoils nothing.

@@ -1,171 +1,164 @@
-//! The counters of a mount for Prometheus, over HTTP.
+//! The page of a mount's metrics: its counters in the OpenMetrics text format.
 //!
-//! A page that any program may ask for must not cost the mount its memory, threads or descriptors.
-//! So one thread serves a bounded number of connections ([`clients`](super::clients)), each with a bounded request
-//! and a bounded time, and makes the page ([`page`]) at most ten times a second.
-//!
-//! ```text
-//! forerun-metrics: poll --> accept --> request <= 8 KiB, 5 s --> page --> answer, close
-//!                             |
-//!                             +-- 33rd connection: the one that is silent longest is closed
-//! ```
-//!
-//! Loopback unless the user names another address ([`address`]), which is worth a warning: the page
-//! has no password. Names, units and meanings stand in `docs/METRICS.md`.
+//! Families that a watch has, too, are in [`page`]; `docs/METRICS.md` lists all, and a test compares the two.
 
-pub mod address;
-mod family;
-mod http;
-pub mod page;
-
-use std::fmt;
-use std::io;
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::net::SocketAddr;
 use std::sync::Arc;
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use self::http::Page;
-use super::clients::{Asked, Protocol, Server};
-use super::report::Watched;
+use forerun_core::Ledger;
+use forerun_core::engine::view::{DeviceView, StreamView};
+use forerun_io::DeviceUse;
+use forerun_surface::daemon::metrics::family::{Family, Page, Sample, Values, labelled};
+use forerun_surface::daemon::metrics::{Metrics, page};
+use prometheus_client::registry::Unit;
+
+use crate::estimate::device_name;
 use crate::failure::Failure;
+use crate::read_times::{BOUNDS, Counts};
+use crate::report::Watched;
 
-/// How long a page is served again. Prometheus asks every few seconds; a client that asks in a loop
-/// must not keep the engine's lock busy.
-const PAGE_AGE_MAX: Duration = Duration::from_millis(100);
-
-/// The stack of the thread: a page is text on the heap.
-const STACK_BYTES: usize = 256 << 10;
-
-/// The metrics of a running mount. They end with the process.
-#[derive(Debug)]
-pub struct Metrics {
-    _address: SocketAddr,
+/// Serves them at this address.
+///
+/// # Errors
+/// The address is taken, or not this machine's.
+pub fn start(address: SocketAddr, watched: Arc<Watched>) -> Result<Metrics, Failure> {
+    Metrics::start(address, move || of(&watched))
 }
 
-impl Metrics {
-    /// Serves them at this address.
-    ///
-    /// # Errors
-    /// The address is taken, or not this machine's.
-    pub fn start(address: SocketAddr, watched: Arc<Watched>) -> Result<Self, Failure> {
-        let refused = |e: &dyn fmt::Display| Failure::Usage(format!("--metrics {address}: {e}"));
-        if let Some(warning) = address::warning(address) {
-            tracing::warn!("{warning}");
-        }
-        let listener = TcpListener::bind(address).map_err(|e| refused(&e))?;
-        listener.set_nonblocking(true).map_err(|e| refused(&e))?;
-        let mut recent: Option<(Instant, Arc<[u8]>)> = None;
-        let page = move || {
-            let now = Instant::now();
-            if let Some((made, page)) = &recent
-                && now.duration_since(*made) < PAGE_AGE_MAX
-            {
-                return page.clone();
-            }
-            let page: Arc<[u8]> = page::of(&watched).into_bytes().into();
-            recent = Some((now, page.clone()));
-            page
+/// The text, as of now. After the end of the mount only the process is left.
+fn of(watched: &Watched) -> String {
+    let mount = watched.mountpoint.to_string_lossy().into_owned();
+    page::text_of(("mount", mount), of_mount(watched))
+}
+
+fn of_mount(watched: &Watched) -> Vec<Family> {
+    let mut page = Page::default();
+    what_runs(&mut page, watched);
+    let (Some((ledger, device)), Some((streams, queues))) = (
+        watched.fs.engine().counters(),
+        watched.fs.engine().under_way(),
+    ) else {
+        return page.0;
+    };
+    let unit = u64::from(watched.settings.block_bytes);
+    page::reading(&mut page, &ledger, unit);
+    page.0.push(read_durations(&watched.times.counts()));
+    page::prefetching(&mut page, &ledger, unit);
+    memory(&mut page, watched, &ledger, unit);
+    under_way(&mut page, &streams, unit);
+    devices(&mut page, watched, &queues, device);
+    page.0
+}
+
+fn what_runs(page: &mut Page, watched: &Watched) {
+    let of = |labels| vec![Sample { labels, value: 1.0 }];
+    page::build(page);
+    let source = watched.source.to_string_lossy().into_owned();
+    let passed = watched.passthrough();
+    let labels = vec![
+        ("source", source),
+        ("preset", watched.preset.to_owned()),
+        ("passthrough", passed.mode.name().to_owned()),
+    ];
+    let help = "The source of the mount, the preset of its engine and which files the kernel reads \
+                from the source itself; always 1";
+    page.family(false, ("mount_info", None), help, of(labels));
+    let uptime = watched.begun.elapsed().as_secs_f64();
+    page.gauge_of(
+        "uptime",
+        Unit::Seconds,
+        "Time since the mount began",
+        uptime,
+    );
+    let open = watched.fs.open_files().len() as u64;
+    page.gauge("open_files", "Files open on the mount", open);
+    let help = "Files of these that the kernel reads from the source itself";
+    page.gauge("passthrough_open_files", help, passed.open_files);
+    let help = "Times a file was opened so";
+    page.counter("passthrough_opens", help, passed.opens);
+    let known = watched.fs.known() as u64;
+    page.gauge("known_files", "Files that the kernel knows of", known);
+}
+
+fn read_durations(counts: &Counts) -> Family {
+    let bounds = BOUNDS.iter().map(Duration::as_secs_f64);
+    let bounds = bounds.chain([f64::INFINITY]);
+    Family {
+        name: "read_duration",
+        unit: Some(Unit::Seconds),
+        help: "Time from a read request of the kernel to its answer, readahead and failures included",
+        values: Values::Histogram(
+            bounds.zip(counts.buckets).collect(),
+            counts.sum.as_secs_f64(),
+        ),
+    }
+}
+
+fn memory(page: &mut Page, watched: &Watched, ledger: &Ledger, unit: u64) {
+    let limit = watched
+        .fs
+        .engine()
+        .memory_limit()
+        .unwrap_or(watched.settings.memory);
+    let limit = (limit.0 + watched.budget.beside().0) as f64;
+    let help = "Memory that the daemon may use now";
+    page.gauge_of("memory_limit", Unit::Bytes, help, limit);
+    let help = "Most memory that the engine has held at once, its bookkeeping included";
+    page.gauge_of(
+        "engine_memory_peak",
+        Unit::Bytes,
+        help,
+        ledger.memory_peak.0 as f64,
+    );
+    let help = "Bytes given up to make room, or dropped because their file changed";
+    page.bytes("evicted", help, ledger.evicted * unit);
+    let help = "Bytes given up before their reader came, and fetched again: memory is short";
+    page.bytes("thrashed", help, ledger.thrashed * unit);
+    let help = "Prefetches that were cut or refused for want of memory";
+    page.counter("prefetches_refused", help, ledger.refused_prefetches);
+    let help = "Reads that waited for memory";
+    page.counter("memory_waits", help, ledger.memory_waits);
+}
+
+fn under_way(page: &mut Page, streams: &[StreamView], unit: u64) {
+    let help = "Runs that are fetched ahead";
+    page.gauge("streams", help, streams.len() as u64);
+    let ahead: u64 = streams.iter().map(|stream| stream.ahead).sum();
+    let help = "Bytes fetched or on the way that no reader has come to";
+    page.gauge_of("streams_ahead", Unit::Bytes, help, (ahead * unit) as f64);
+    let waiting: u64 = streams.iter().map(|stream| u64::from(stream.waiting)).sum();
+    let help = "Requests of the kernel that wait for bytes of a stream";
+    page.gauge("reads_waiting", help, waiting);
+}
+
+fn devices(
+    page: &mut Page,
+    watched: &Watched,
+    queues: &[(Option<u64>, DeviceView)],
+    emulated: Option<DeviceUse>,
+) {
+    let of = |value: fn(&DeviceView) -> u64| {
+        let sample = |(number, view): &(Option<u64>, DeviceView)| {
+            labelled("device", &device_name(*number), value(view))
         };
-        let mut server = Server::new(Scrapes { listener, page });
-        let thread = thread::Builder::new()
-            .name("forerun-metrics".into())
-            .stack_size(STACK_BYTES)
-            .spawn(move || server.run());
-        thread.map_err(|e| refused(&e))?;
-        Ok(Self { _address: address })
-    }
-}
-
-/// The questions of Prometheus.
-struct Scrapes<F> {
-    listener: TcpListener,
-    page: F,
-}
-
-impl<F: FnMut() -> Page> Protocol for Scrapes<F> {
-    type Stream = TcpStream;
-
-    fn listener(&self) -> BorrowedFd<'_> {
-        self.listener.as_fd()
-    }
-
-    fn accept(&self) -> io::Result<TcpStream> {
-        self.listener.accept().map(|(stream, _)| stream)
-    }
-
-    fn asked(&mut self, request: &[u8], _: &TcpStream) -> Asked {
-        http::answer(request, &mut self.page).map_or(Asked::Partly, Asked::Answered)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::io::{Read, Write};
-    use std::net::{Shutdown, SocketAddr, TcpStream};
-
-    use super::http::REQUEST_BYTES_MAX;
-    use super::*;
-    use crate::clients::CONNECTIONS_MAX;
-
-    /// A server with a page of a given size, which runs as long as the tests.
-    fn served(bytes: usize) -> SocketAddr {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap();
-        let page: Page = vec![b'x'; bytes].into();
-        listener.set_nonblocking(true).unwrap();
-        let page = move || page.clone();
-        let mut server = Server::new(Scrapes { listener, page });
-        std::thread::spawn(move || server.run());
-        address
-    }
-
-    fn get(address: SocketAddr) -> Vec<u8> {
-        let mut stream = TcpStream::connect(address).unwrap();
-        stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
-        let mut answer = Vec::new();
-        stream.read_to_end(&mut answer).unwrap();
-        answer
-    }
-
-    #[test]
-    fn more_idle_clients_than_places_keep_nobody_out() {
-        let address = served(1000);
-        let idle: Vec<_> = (0..4 * CONNECTIONS_MAX)
-            .map(|_| TcpStream::connect(address).unwrap())
-            .collect();
-        assert!(get(address).ends_with(b"xxxx"));
-        // All but the last ones were closed for it.
-        let mut first = &idle[0];
-        assert!(matches!(first.read(&mut [0]), Ok(0) | Err(_)));
-    }
-
-    #[test]
-    fn a_request_without_end_is_refused_at_its_limit() {
-        let address = served(1000);
-        let mut stream = TcpStream::connect(address).unwrap();
-        // The server closes in the middle of it: unread bytes may come back as an error.
-        let _ = stream.write_all(&vec![b'a'; 2 * REQUEST_BYTES_MAX]);
-        let _ = stream.shutdown(Shutdown::Write);
-        let mut answer = Vec::new();
-        let _ = stream.read_to_end(&mut answer);
-        assert!(answer.is_empty() || answer.starts_with(b"HTTP/1.1 431"));
-        assert!(get(address).ends_with(b"xxxx"));
-    }
-
-    #[test]
-    fn a_request_in_pieces_and_an_answer_larger_than_the_sockets_buffers_arrive_whole() {
-        let bytes = 8 << 20;
-        let address = served(bytes);
-        let mut stream = TcpStream::connect(address).unwrap();
-        for byte in b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n" {
-            stream.write_all(&[*byte]).unwrap();
-        }
-        let mut answer = Vec::new();
-        stream.read_to_end(&mut answer).unwrap();
-        let head = format!("Content-Length: {bytes}\r\nConnection: close\r\n\r\n");
-        let end = answer.len() - bytes;
-        assert!(answer[..end].ends_with(head.as_bytes()));
-    }
+        queues.iter().map(sample).collect()
+    };
+    let help = "Requests that wait in the engine for their turn, by device";
+    let queued = of(|view| view.queued as u64);
+    page.family(false, ("fetches_queued", None), help, queued);
+    let help = "Requests that a device is working on";
+    let in_flight = of(|view| view.in_flight.into());
+    page.family(false, ("fetches_in_flight", None), help, in_flight);
+    let estimate = |queue: &(Option<u64>, DeviceView)| {
+        (device_name(queue.0), watched.fs.engine().estimate(queue))
+    };
+    page::estimates(page, &queues.iter().map(estimate).collect::<Vec<_>>());
+    let Some(used) = emulated else { return };
+    let help = "Requests that the emulated device carried out";
+    page.counter("emulated_requests", help, used.requests);
+    let help = "Bytes that the emulated device transferred";
+    page.bytes("emulated", help, used.bytes.0);
+    let help = "Time that the emulated device was busy";
+    page.seconds("emulated_busy", help, used.busy.0);
 }

@@ -172,7 +172,8 @@ pub fn ours_in(list: &[u8]) -> Vec<(PathBuf, PathBuf)> {
 }
 
 /// Whether a mount of ours is on this path, by the kernel's list alone.
-pub(super) fn is_ours(path: &Path) -> bool {
+#[must_use]
+pub fn is_ours(path: &Path) -> bool {
     let is_ours = |mounts: Vec<Mounted>| {
         let last = mounts.into_iter().rfind(|mount| mount.path == path);
         last.is_some_and(|mount| mount.kind == attach::TYPE)

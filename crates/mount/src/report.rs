@@ -1,7 +1,7 @@
-//! The state of a running mount, as one value: for the control socket, the metrics and `top`.
+//! The state of a running mount: for the control socket, the metrics and `top`.
 //!
 //! Filled from the file system and the engine's ledger for each request; nothing is sampled in
-//! between. Units end the names. Counters only grow, so rates are the reader's to compute.
+//! between.
 
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
@@ -10,14 +10,13 @@ use std::time::Instant;
 use forerun_core::engine::view::{DeviceView, StreamView};
 use forerun_core::{Bytes, Ledger, Settings};
 use forerun_io::{DeviceUse, Reader};
-use serde::{Deserialize, Serialize};
+pub use forerun_surface::daemon::report::*;
 
 use super::budget::Budget;
-use super::fs::passthrough::Mode;
 use super::mounted::Mounted;
 use super::read_times::ReadTimes;
 use super::readahead;
-use crate::estimate::{Estimate, device_name};
+use crate::estimate::device_name;
 use crate::stats;
 
 /// A mount and its options.
@@ -41,134 +40,6 @@ pub struct Watched {
     pub budget: Budget,
     /// Time of its start.
     pub begun: Instant,
-}
-
-/// The counters of a mount.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Report {
-    /// Its source.
-    pub source: String,
-    /// Its mount point.
-    pub mountpoint: String,
-    /// Time since it began.
-    pub elapsed_ns: u64,
-    /// Bytes in a block, the unit of the counters.
-    pub block_bytes: u64,
-    /// The engine's counters, under the names of the ledger.
-    pub counters: serde_json::Map<String, serde_json::Value>,
-    /// Files in the kernel's cache.
-    pub known_files: usize,
-    /// Which files the kernel reads from the source.
-    #[serde(default)]
-    pub passthrough: PassthroughReport,
-    /// Open files, each with its opener.
-    pub open_files: Vec<OpenFileReport>,
-    /// Counters of the emulated device, if there is one.
-    pub device: Option<DeviceReport>,
-    /// Why the journal ends before the mount does; none if it does not.
-    #[serde(default)]
-    pub journal_error: Option<String>,
-    /// The devices files are on, and their queues.
-    pub queues: Vec<QueueReport>,
-}
-
-/// Files that the kernel reads from the source by itself.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
-pub struct PassthroughReport {
-    /// Which are to be.
-    pub mode: Mode,
-    /// Any can be.
-    pub possible: bool,
-    /// Files open so now.
-    pub open_files: u64,
-    /// Times a file was opened so.
-    pub opens: u64,
-}
-
-/// An open file.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct OpenFileReport {
-    /// Its path below the source; bytes that are no text are replaced.
-    pub path: String,
-    /// The process that opened it.
-    pub process: u32,
-    /// The name of its program; empty if it is gone, and only its children are left.
-    pub program: String,
-    /// Its size.
-    pub file_bytes: u64,
-    /// Times the kernel asked for bytes.
-    pub requests: u64,
-    /// Bytes given to the kernel.
-    pub read_bytes: u64,
-    /// End of the last read.
-    pub at_bytes: u64,
-    /// The kernel reads it from the source; such reads are not counted here.
-    #[serde(default)]
-    pub passthrough: bool,
-    /// Its streams, the one used last at the end.
-    pub streams: Vec<StreamReport>,
-}
-
-/// A stream of an open file: a run that is fetched ahead.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct StreamReport {
-    /// Start position.
-    pub begin_bytes: u64,
-    /// Position of its reader.
-    pub at_bytes: u64,
-    /// Bytes from there on that were fetched, or are on the way.
-    pub ahead_bytes: u64,
-    /// Start of its last window.
-    pub window_at_bytes: u64,
-    /// Its length.
-    pub window_bytes: u64,
-    /// Its part behind the mark at which the next window is fetched.
-    pub window_async_bytes: u64,
-    /// Requests of the kernel that wait for bytes of it.
-    pub waiting: u32,
-}
-
-/// A device and its queue.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct QueueReport {
-    /// Its number, as in `8:1`, or `emulated`.
-    pub device: String,
-    /// Fetches that wait in the engine for their turn.
-    pub queued: usize,
-    /// Fetches it is working on.
-    pub in_flight: u32,
-    /// Its costs; none from a daemon that does not tell them.
-    #[serde(default)]
-    pub estimate: Option<Estimate>,
-}
-
-/// An emulated device.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct DeviceReport {
-    /// Requests it carried out.
-    pub requests: u64,
-    /// Bytes it transferred.
-    pub bytes: u64,
-    /// Time it was busy.
-    pub busy_ns: u64,
-}
-
-/// A mount's options, and the limits in force.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Limits {
-    /// The version of the daemon; empty from one that does not tell it.
-    #[serde(default)]
-    pub version: String,
-    /// The preset; fixed as long as the mount lives.
-    pub preset: String,
-    /// The daemon's memory; fixed as long as the mount lives.
-    pub memory_bytes: u64,
-    /// Limit of its use; can be set.
-    pub memory_limit_bytes: u64,
-    /// The engine's part of that, for blocks; the rest is the daemon's beside it.
-    pub engine_limit_bytes: u64,
-    /// Readahead of the kernel; can be set. None if the kernel does not show it.
-    pub kernel_readahead_bytes: Option<u64>,
 }
 
 impl Watched {
@@ -202,6 +73,7 @@ impl Watched {
                 .iter()
                 .map(|queue| self.queue_report(queue))
                 .collect(),
+            watch: None,
         })
     }
 

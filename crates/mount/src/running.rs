@@ -12,14 +12,16 @@ use std::time::Instant;
 
 use forerun_core::{Bytes, Ledger};
 use forerun_io::{Config, Driver, footprint};
+use forerun_surface::daemon::metrics::Metrics;
 
+use super::answers::OfMount;
 use super::budget::Budget;
 use super::control::Control;
 use super::ending::{self, Connection, Event, catch_signals, tell_of_end, tell_of_input_end};
 use super::fs::SourceFs;
 use super::fs::passthrough::Mode;
 use super::journal::JournalWriter;
-use super::metrics::Metrics;
+use super::metrics;
 use super::mounted::{Mounted, Serving};
 use super::objects::ObjectFs;
 use super::options::{Flag, kernel_flags};
@@ -115,11 +117,11 @@ impl Running {
         });
         let metrics = wanted
             .metrics
-            .map(|a| Metrics::start(a, watched.clone()))
+            .map(|address| metrics::start(address, watched.clone()))
             .transpose()?;
         let control = match (&wanted.control, &wanted.usual_control) {
-            (Some(path), _) => Some(Control::start(path, watched.clone())?),
-            (None, Some(path)) => Control::start(path, watched.clone())
+            (Some(path), _) => Some(Control::start(path, OfMount::new(watched.clone()))?),
+            (None, Some(path)) => Control::start(path, OfMount::new(watched.clone()))
                 .inspect_err(|e| tracing::info!("`forerun top` will not find this mount: {e}"))
                 .ok(),
             (None, None) => None,

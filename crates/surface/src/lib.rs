@@ -4,6 +4,8 @@
 //! quantity   64KiB, 8ms, 80MB/s: parsed and printed        files        the user's, read and written whole
 //! failure    a message and an exit code                    environment  variables, read once
 //! estimate   a device's costs with their origin            stats        counters, one a line
+//! daemon     a mount or a watch: its socket, report, metrics and background
+//! undo       values of the kernel that are changed, and come back
 //! ```
 //!
 //! The command line and the mount show the same figures under the same names because both take them
@@ -11,9 +13,13 @@
 
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "daemon")]
+pub mod daemon;
 pub mod environment;
 pub mod estimate;
 pub mod failure;
 pub mod files;
 pub mod quantity;
 pub mod stats;
+#[cfg(feature = "daemon")]
+pub mod undo;

@@ -6,7 +6,7 @@
 
 use std::fmt::Write;
 
-use forerun_core::{Ledger, Nanos};
+use forerun_core::{Bytes, Ledger, Nanos};
 
 use crate::estimate::DeviceEstimate;
 
@@ -69,4 +69,64 @@ pub fn counters(ledger: &Ledger) -> [(&'static str, u64); COUNTERS] {
         ("request_bytes", ledger.request_bytes.0),
         ("memory_peak_bytes", ledger.memory_peak.0),
     ]
+}
+
+/// The counters of several engines of one daemon, added up.
+#[must_use]
+pub fn sum(ledgers: impl Iterator<Item = Ledger>) -> Ledger {
+    ledgers.fold(Ledger::default(), |a, b| Ledger {
+        reads: a.reads + b.reads,
+        hits: a.hits + b.hits,
+        late_hits: a.late_hits + b.late_hits,
+        misses: a.misses + b.misses,
+        prefetched: a.prefetched + b.prefetched,
+        used: a.used + b.used,
+        evicted_unused: a.evicted_unused + b.evicted_unused,
+        resident_unused: a.resident_unused + b.resident_unused,
+        in_flight: a.in_flight + b.in_flight,
+        failed: a.failed + b.failed,
+        cancelled: a.cancelled + b.cancelled,
+        demanded: a.demanded + b.demanded,
+        gaps: a.gaps + b.gaps,
+        demand_failed: a.demand_failed + b.demand_failed,
+        evicted: a.evicted + b.evicted,
+        thrashed: a.thrashed + b.thrashed,
+        refused_prefetches: a.refused_prefetches + b.refused_prefetches,
+        memory_waits: a.memory_waits + b.memory_waits,
+        requests: a.requests + b.requests,
+        windows: a.windows + b.windows,
+        hints: a.hints + b.hints,
+        hints_read: a.hints_read + b.hints_read,
+        hints_missed: a.hints_missed + b.hints_missed,
+        hints_dropped: a.hints_dropped + b.hints_dropped,
+        hints_open: a.hints_open + b.hints_open,
+        files_ahead: a.files_ahead + b.files_ahead,
+        files_ahead_used: a.files_ahead_used + b.files_ahead_used,
+        files_ahead_wasted: a.files_ahead_wasted + b.files_ahead_wasted,
+        files_ahead_open: a.files_ahead_open + b.files_ahead_open,
+        files_ahead_unread: a.files_ahead_unread + b.files_ahead_unread,
+        refused_inputs: a.refused_inputs + b.refused_inputs,
+        stall: Nanos(a.stall.0 + b.stall.0),
+        request_bytes: Bytes(a.request_bytes.0 + b.request_bytes.0),
+        memory_peak: Bytes(a.memory_peak.0 + b.memory_peak.0),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_have_each_counter() {
+        let mut one = Ledger::default();
+        one.reads = 5;
+        one.misses = 5;
+        one.stall = Nanos(7);
+        one.memory_peak = Bytes(9);
+        let two = sum([one, one].into_iter());
+        assert_eq!((two.reads, two.misses), (10, 10));
+        for ((name, two), (_, one)) in counters(&two).into_iter().zip(counters(&one)) {
+            assert_eq!(two, 2 * one, "{name}");
+        }
+    }
 }

@@ -1,9 +1,15 @@
-//! Causes: why a read that was seen cannot be steered, and how many bytes came so.
+//! Causes: why a read that was seen cannot be steered, and how many bytes came so, by cause and process.
 //!
 //! Shown at the end of a watch, and while it runs: a device whose bytes are read past all descriptors is no better off
-//! with `forerun watch`.
+//! with `forerun watch`. Processes beyond the first 256 are counted together, under the number 0.
 
+use std::collections::HashMap;
 use std::fmt;
+
+use crate::process;
+
+/// Pairs of cause and process that are told apart.
+const APART_MAX: usize = 256;
 
 /// Why.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -71,24 +77,62 @@ impl fmt::Display for Cause {
     }
 }
 
-/// Bytes by cause.
+/// Bytes by cause and process.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Causes {
-    bytes: [u64; Cause::ALL.len()],
+    bytes: HashMap<(Cause, u32), (String, u64)>,
+}
+
+/// Bytes of one process that were not steered for one cause.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NotSteered {
+    /// The cause.
+    pub cause: Cause,
+    /// The process; 0 for those that are not told apart.
+    pub process: u32,
+    /// The name of its program; empty if it had ended.
+    pub program: String,
+    /// How many.
+    pub bytes: u64,
 }
 
 impl Causes {
-    /// So many more.
-    pub fn add(&mut self, cause: Cause, bytes: u64) {
-        let of = &mut self.bytes[cause as usize];
+    /// So many more of a process.
+    pub fn add(&mut self, cause: Cause, process: u32, bytes: u64) {
+        let is_known = self.bytes.contains_key(&(cause, process));
+        let process = match is_known || self.bytes.len() < APART_MAX {
+            true => process,
+            false => 0,
+        };
+        let name = || (process::name_of(process).unwrap_or_default(), 0);
+        let (_, of) = self.bytes.entry((cause, process)).or_insert_with(name);
         *of = of.saturating_add(bytes);
     }
 
     /// Those there are, the most first.
     #[must_use]
+    pub fn by_process(&self) -> Vec<NotSteered> {
+        let of =
+            |((cause, process), (program, bytes)): (&(Cause, u32), &(String, u64))| NotSteered {
+                cause: *cause,
+                process: *process,
+                program: program.clone(),
+                bytes: *bytes,
+            };
+        let mut all: Vec<_> = self.bytes.iter().map(of).collect();
+        all.sort_by_key(|of| (std::cmp::Reverse(of.bytes), of.cause, of.process));
+        all
+    }
+
+    /// The causes there are with the bytes of all processes, the most first.
+    #[must_use]
     pub fn most_first(&self) -> Vec<(Cause, u64)> {
-        let pairs = Cause::ALL.into_iter().zip(self.bytes);
-        let mut pairs: Vec<_> = pairs.filter(|(_, bytes)| *bytes > 0).collect();
+        let of = |cause: Cause| {
+            let own = self.bytes.iter().filter(|((of, _), _)| *of == cause);
+            (cause, own.map(|(_, (_, bytes))| bytes).sum::<u64>())
+        };
+        let mut pairs: Vec<_> = Cause::ALL.into_iter().map(of).collect();
+        pairs.retain(|(_, bytes)| *bytes > 0);
         pairs.sort_by_key(|(_, bytes)| std::cmp::Reverse(*bytes));
         pairs
     }
@@ -99,14 +143,33 @@ mod tests {
     use super::*;
 
     #[test]
-    fn causes_are_counted_apart_and_shown_by_their_bytes() {
+    fn bytes_are_counted_by_cause_and_process_and_shown_by_their_number() {
         let mut causes = Causes::default();
-        for (place, cause) in Cause::ALL.into_iter().enumerate() {
-            assert_eq!(place, cause as usize);
-            causes.add(cause, place as u64);
+        let own = std::process::id();
+        causes.add(Cause::Idle, own, 5);
+        causes.add(Cause::Idle, u32::MAX, 10);
+        causes.add(Cause::Closed, own, 7);
+        causes.add(Cause::Idle, own, 1);
+        assert_eq!(causes.most_first(), [(Cause::Idle, 16), (Cause::Closed, 7)]);
+        let by_process = causes.by_process();
+        let shown = by_process.iter().map(|of| (of.cause, of.process, of.bytes));
+        let expected = [
+            (Cause::Idle, u32::MAX, 10),
+            (Cause::Closed, own, 7),
+            (Cause::Idle, own, 6),
+        ];
+        assert!(shown.eq(expected), "{by_process:?}");
+        assert!(by_process[0].program.is_empty() && !by_process[1].program.is_empty());
+    }
+
+    #[test]
+    fn more_processes_than_are_told_apart_are_one() {
+        let mut causes = Causes::default();
+        for process in 0..2 * APART_MAX as u32 {
+            causes.add(Cause::Ended, u32::MAX - process, 1);
         }
-        let shown = causes.most_first();
-        assert_eq!(shown.len(), Cause::ALL.len() - 1);
-        assert_eq!(shown[0], (Cause::NotRaised, 11));
+        let shown = causes.by_process();
+        assert_eq!(shown.len(), APART_MAX + 1);
+        assert_eq!((shown[0].process, shown[0].bytes), (0, APART_MAX as u64));
     }
 }

@@ -2,7 +2,13 @@
 //!
 //! Each request is seen when it is issued and when it completes; from both, the core's measure method estimates
 //! switching cost and rate, one instance a disk, as it does for a driver that sends requests itself. The engine gets one
-//! device for all of them: the longest switch, and the sum of the rates, because a long window spreads over all.
+//! device that stands for all of them:
+//!
+//! ```text
+//!           depth of one stream                        rate that all share
+//! striped   n x the deepest disk: a part lies on each   n x the slowest disk
+//! apart     the deepest disk: a stream is on one        the sum
+//! ```
 //!
 //! A disk that says that it turns works on one request at a time until its requests say otherwise. A device that completes
 //! more than 20,000 requests a second has no use for windows, and to be told of each would cost a processor: it is
@@ -12,8 +18,11 @@ use std::collections::{HashMap, VecDeque};
 
 use forerun_core::measure::{Measure, Sample};
 use forerun_core::{Bytes, Nanos, Profile};
+use forerun_surface::daemon::report::QueueReport;
+use forerun_surface::estimate::{Basis, Estimate};
 
 use crate::sample::Request;
+use crate::sysfs::Spread;
 
 const SECTOR: u64 = 512;
 /// Requests that never complete are forgotten: no device has more at a time.
@@ -52,20 +61,21 @@ struct Disk {
 #[derive(Debug)]
 pub struct Disks {
     disks: Vec<(u32, Disk)>,
+    spread: Spread,
     told: Bytes,
     seen: u64,
 }
 
 impl Disks {
-    /// These disks, each measured by a method of its own.
+    /// These disks, each with whether it turns, and measured by a method of its own.
     pub fn new(
-        numbers: &[u32],
-        is_rotational: bool,
+        disks: &[(u32, bool)],
+        spread: Spread,
         mut measure: impl FnMut() -> Box<dyn Measure>,
     ) -> Self {
-        let mut of = |number: &u32| {
+        let mut of = |(number, is_rotational): &(u32, bool)| {
             let mut measure = measure();
-            measure.told(&prior(is_rotational));
+            measure.told(&prior(*is_rotational));
             let disk = Disk {
                 measure,
                 requests: HashMap::new(),
@@ -76,7 +86,8 @@ impl Disks {
             (*number, disk)
         };
         Self {
-            disks: numbers.iter().map(&mut of).collect(),
+            disks: disks.iter().map(&mut of).collect(),
+            spread,
             told: Bytes(0),
             seen: 0,
         }
@@ -121,18 +132,27 @@ impl Disks {
     /// The costs of all as one device.
     #[must_use]
     pub fn profile(&self) -> Profile {
-        let costs = self.disks.iter().map(|(_, disk)| disk.costs());
-        let sum = |(cost, rate): (Nanos, u64), (own, more): (Nanos, u64)| {
-            (cost.max(own), rate.saturating_add(more))
-        };
-        match costs.reduce(sum) {
-            Some((cost, rate)) => {
-                let rates = forerun_core::profile::RATE_RANGE;
-                Profile::constant(cost, rate.clamp(*rates.start(), *rates.end()))
-                    .unwrap_or_default()
-            }
+        let costs: Vec<(Nanos, u64)> = self.disks.iter().map(|(_, disk)| disk.costs()).collect();
+        match joined(&costs, self.spread) {
+            Some((cost, rate)) => Profile::constant(cost, rate).unwrap_or_default(),
             None => prior(false),
         }
+    }
+
+    /// Each disk with its costs and the requests that it works on.
+    #[must_use]
+    pub fn queues(&self) -> Vec<QueueReport> {
+        let of = |(number, disk): &(u32, Disk)| QueueReport {
+            device: format!("{}:{}", number >> 20, number & 0xf_ffff),
+            queued: 0,
+            in_flight: u32::try_from(disk.requests.len()).unwrap_or(u32::MAX),
+            estimate: Some(Estimate::new(
+                disk.measure.profile(),
+                disk.measure.confidence(),
+                Basis::System,
+            )),
+        };
+        self.disks.iter().map(of).collect()
     }
 
     /// The same, if the depth changed since it was told last.
@@ -227,6 +247,23 @@ impl Disk {
     }
 }
 
+/// Switching cost and rate of the device that stands for disks of these; none of no disk.
+fn joined(costs: &[(Nanos, u64)], spread: Spread) -> Option<(Nanos, u64)> {
+    const SECOND: u128 = 1_000_000_000;
+    let rates = || costs.iter().map(|(_, rate)| u128::from(*rate));
+    let depth = |(cost, rate): &(Nanos, u64)| u128::from(cost.0) * u128::from(*rate) / SECOND;
+    let (count, deepest) = (costs.len() as u128, costs.iter().map(depth).max()?);
+    let (depth, rate) = match spread {
+        Spread::Striped => (count * deepest, count * rates().min()?),
+        Spread::Apart => (deepest, rates().sum()),
+    };
+    let range = forerun_core::profile::RATE_RANGE;
+    let rate = u64::try_from(rate).unwrap_or(u64::MAX);
+    let rate = rate.clamp(*range.start(), *range.end());
+    let cost = (depth * SECOND).div_ceil(u128::from(rate));
+    Some((Nanos(u64::try_from(cost).unwrap_or(u64::MAX)), rate))
+}
+
 fn prior(is_rotational: bool) -> Profile {
     match is_rotational {
         true => Profile::default().with_servers(1).unwrap_or_default(),
@@ -242,7 +279,37 @@ mod tests {
     use super::*;
 
     fn disks(is_rotational: bool) -> Disks {
-        Disks::new(&[7], is_rotational, || Choice::of(&LIST[0]).build())
+        Disks::new(&[(7, is_rotational)], Spread::Striped, measure)
+    }
+
+    fn measure() -> Box<dyn Measure> {
+        Choice::of(&LIST[0]).build()
+    }
+
+    #[test]
+    fn each_disk_counts_by_itself_and_a_stream_by_how_they_lie() {
+        let (disk, slow) = (
+            (Nanos(8_000_000), 80_000_000),
+            (Nanos(12_000_000), 40_000_000),
+        );
+        let depth = |costs: &[(Nanos, u64)], spread| {
+            let (cost, rate) = joined(costs, spread).unwrap();
+            (cost.0 * rate / 1_000_000_000, rate)
+        };
+        assert_eq!(depth(&[disk], Spread::Striped), (640_000, 80_000_000));
+        assert_eq!(depth(&[disk; 4], Spread::Striped), (2_560_000, 320_000_000));
+        assert_eq!(depth(&[disk; 4], Spread::Apart), (640_000, 320_000_000));
+        // The slowest disk of a stripe is waited for, and the deepest one needs its part.
+        assert_eq!(
+            depth(&[disk, slow], Spread::Striped),
+            (1_280_000, 80_000_000)
+        );
+        assert_eq!(depth(&[disk, slow], Spread::Apart), (640_000, 120_000_000));
+        assert_eq!(joined(&[], Spread::Apart), None);
+        let both = [(7, true), (9, false)];
+        let queues = Disks::new(&both, Spread::Striped, measure).queues();
+        let names: Vec<&str> = queues.iter().map(|queue| queue.device.as_str()).collect();
+        assert_eq!(names, ["0:7", "0:9"]);
     }
 
     /// A disk with so many requests at a time, each elsewhere and of another length, 12 ms and 220 MB/s.

@@ -6,31 +6,40 @@
 //!
 //! ```text
 //! rings, sample, tracepoint     events of page cache and disks          seeing
+//! bios, whereabouts             the same from block events, before Linux 6.18
 //! streams, descriptors, process whose open file is it?                  finding
+//! mounts, sysfs                 which file system, and which disks below it
 //! windows, disks, memory        the engine, what it is told             deciding
-//! limit, record, guardian       a limit for one open file, and back     setting
+//! limit                         a limit for one open file, and back     setting
 //! watch                         all of it in one loop
+//! asked, told                   questions of users, and the state that answers them
 //! ```
 //!
-//! `docs/WATCH.md` is for operators. The command line calls [`Watch::start`] and [`Watch::run`], and [`guardian::run`]
-//! in the process that looks after the limits.
+//! `docs/WATCH.md` is for operators. The command line calls [`Watch::start`] and [`Watch::run`], and
+//! [`guardian::run`](forerun_surface::undo::guardian::run) in the process that looks after the limits.
 
+mod asked;
+pub mod bios;
 pub mod causes;
 pub mod descriptors;
 pub mod disks;
 pub mod exclude;
-pub mod guardian;
 pub mod limit;
 pub mod memory;
 pub mod mounts;
+pub mod passing;
 pub mod process;
-pub mod record;
 pub mod rings;
 pub mod sample;
+mod signals;
 mod steering;
 pub mod streams;
+pub mod sysfs;
+mod told;
 pub mod tracepoint;
 pub mod watch;
+mod whereabouts;
 pub mod windows;
 
+pub use sample::Seeing;
 pub use watch::{Report, Wanted, Watch};

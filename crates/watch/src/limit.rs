@@ -17,10 +17,9 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use forerun_surface::failure::Failure;
+use forerun_surface::undo::guardian::Guardian;
+use forerun_surface::undo::record::Record;
 use rustix::fs::{Advice, fadvise};
-
-use crate::guardian::Guardian;
-use crate::record::Record;
 
 /// KiB of a page: the kernel keeps limits in pages of this size at least.
 pub const PAGE_KIB: u32 = 4;
@@ -120,15 +119,15 @@ impl Limit {
             self.ours.push(pages);
         }
         if let Some(record) = &mut self.record {
-            record.raises(before, raised)?;
+            record.note(0, before.to_string(), vec![raised.to_string()])?;
         }
         let advised = self.write(raised).and_then(|()| {
             fadvise(file, 0, None, Advice::Normal)?;
             Ok(())
         });
         self.lower(before, raised)?;
-        if let Some(record) = &self.record {
-            record.is_back(before)?;
+        if let Some(record) = &mut self.record {
+            record.note(0, before.to_string(), Vec::new())?;
         }
         advised.map(|()| true)
     }
@@ -163,13 +162,16 @@ impl Limit {
 
 #[cfg(test)]
 mod tests {
+    use forerun_surface::undo::knob::Knob;
+
     use super::*;
 
     /// A file in place of that in sysfs.
     fn limit(folder: &Path) -> Limit {
         let path = folder.join("read_ahead_kb");
         std::fs::write(&path, "128\n").unwrap();
-        Limit::open(&path, Some(Record::open(folder, "none:such").unwrap())).unwrap()
+        let record = Record::create(&folder.join("record"), [Knob::new(path.clone())]).unwrap();
+        Limit::open(&path, Some(record)).unwrap()
     }
 
     #[test]

@@ -19,6 +19,8 @@ use std::path::{Path, PathBuf};
 use forerun_surface::failure::Failure;
 use rustix::fs::{AtFlags, CWD, FileType, StatxFlags};
 
+use crate::sysfs::{Leaf, Spread, Sys, numbers};
+
 /// File systems whose pages the kernel does not read ahead from a block device.
 const REFUSED: &[(&str, &str)] = &[
     (
@@ -70,10 +72,12 @@ pub struct FileSystem {
     pub bdi: String,
     /// The file with its limit of readahead.
     pub limit: PathBuf,
-    /// The disks below it, as events number them.
-    pub disks: Vec<u32>,
-    /// Whether all of them say that they turn.
-    pub is_rotational: bool,
+    /// The devices that it sends its reads to: one, or of btrfs several.
+    pub queues: Vec<u32>,
+    /// The disks below it, as events number them, and whether each says that it turns.
+    pub disks: Vec<(u32, bool)>,
+    /// How they lie together.
+    pub spread: Spread,
     /// The folder or file below which files are watched; none for all of it.
     pub below: Option<PathBuf>,
 }
@@ -109,12 +113,6 @@ fn mount(line: &[u8]) -> Option<Mount> {
         kind,
         source,
     })
-}
-
-/// `8:1`.
-fn numbers(text: &str) -> Option<(u32, u32)> {
-    let (major, minor) = text.trim().split_once(':')?;
-    Some((major.parse().ok()?, minor.parse().ok()?))
 }
 
 /// Space, tab, newline and backslash are written as three octal digits.
@@ -166,7 +164,27 @@ pub fn file_system(path: &Path) -> Result<FileSystem, Failure> {
     of_mount(path, mount, below)
 }
 
-fn of_mount(path: &Path, mount: &Mount, below: Option<PathBuf>) -> Result<FileSystem, Failure> {
+/// The file systems of paths, each once, with the paths below which files are watched.
+pub(crate) fn of_all(paths: &[PathBuf]) -> Result<Vec<(FileSystem, Vec<PathBuf>)>, Failure> {
+    let mut found: Vec<(FileSystem, Vec<PathBuf>, bool)> = Vec::new();
+    for path in paths {
+        let of = file_system(path)?;
+        let place = found.iter().position(|(own, ..)| own.device == of.device);
+        let place = place.unwrap_or_else(|| {
+            found.push((of.clone(), Vec::new(), false));
+            found.len() - 1
+        });
+        let (_, below, is_all) = &mut found[place];
+        match of.below {
+            Some(path) => below.push(path),
+            None => *is_all = true,
+        }
+    }
+    let all = |(of, below, is_all)| (of, if is_all { Vec::new() } else { below });
+    Ok(found.into_iter().map(all).collect())
+}
+
+fn of_mount(path: &Path, mount: &Mount, within: Option<PathBuf>) -> Result<FileSystem, Failure> {
     let kind = mount.kind.as_str();
     let is_named = |name: &str| {
         kind == name
@@ -178,12 +196,14 @@ fn of_mount(path: &Path, mount: &Mount, below: Option<PathBuf>) -> Result<FileSy
     if let Some((_, why)) = no {
         return Err(Failure::unusable(path, format!("{kind}: {why}")));
     }
-    let (bdi, disks) = match kind {
-        "btrfs" => of_btrfs(&mount.source),
-        _ => of_block(mount.device),
-    }
-    .ok_or_else(|| Failure::unusable(path, format!("{kind}: no block device is below it")))?;
-    let limit = Path::new("/sys/class/bdi").join(&bdi).join("read_ahead_kb");
+    let sys = Sys::default();
+    let below = match kind {
+        "btrfs" => name_of(&mount.source).and_then(|name| sys.of_btrfs(&name)),
+        _ => sys.of_block(mount.device),
+    };
+    let below = below
+        .ok_or_else(|| Failure::unusable(path, format!("{kind}: no block device is below it")))?;
+    let limit = sys.limit(&below.bdi);
     if !limit.exists() {
         let why = format!(
             "{kind}: its limit of readahead, {}, is not there",
@@ -191,92 +211,24 @@ fn of_mount(path: &Path, mount: &Mount, below: Option<PathBuf>) -> Result<FileSy
         );
         return Err(Failure::unusable(path, why));
     }
-    let is_rotational = !disks.is_empty() && disks.iter().all(|disk| turns(*disk));
-    let mut disks: Vec<u32> = disks.into_iter().map(packed).collect();
-    disks.sort_unstable();
-    disks.dedup();
+    let of_leaf = |leaf: &Leaf| (packed(leaf.number), leaf.is_rotational);
     Ok(FileSystem {
         device: packed(mount.device),
         kind: mount.kind.clone(),
         point: mount.point.clone(),
-        bdi,
+        bdi: below.bdi,
         limit,
-        disks,
-        is_rotational,
-        below,
+        queues: below.queues.into_iter().map(packed).collect(),
+        disks: below.leaves.iter().map(of_leaf).collect(),
+        spread: below.spread,
+        below: within,
     })
 }
 
-/// The bdi and the disks of a block device. A partition has the bdi of its disk.
-fn of_block(device: (u32, u32)) -> Option<(String, Vec<(u32, u32)>)> {
-    let folder = whole(&folder_of(device)?);
-    let bdi = name_of_link(&folder.join("bdi"))?;
-    let mut disks = Vec::new();
-    leaves(&folder, &mut disks, 0);
-    Some((bdi, disks))
-}
-
-/// The same of btrfs, which has a bdi of its own.
-fn of_btrfs(source: &Path) -> Option<(String, Vec<(u32, u32)>)> {
+/// The name of a device by its path, which may be a link.
+fn name_of(source: &Path) -> Option<String> {
     let source = fs::canonicalize(source).ok()?;
-    let name = source.file_name()?;
-    for entry in fs::read_dir("/sys/fs/btrfs").ok()?.flatten() {
-        let devices = entry.path().join("devices");
-        if !devices.join(name).exists() {
-            continue;
-        }
-        let bdi = name_of_link(&entry.path().join("bdi"))?;
-        let mut disks = Vec::new();
-        for device in fs::read_dir(devices).ok()?.flatten() {
-            if let Ok(folder) = fs::canonicalize(device.path()) {
-                leaves(&whole(&folder), &mut disks, 0);
-            }
-        }
-        return Some((bdi, disks));
-    }
-    None
-}
-
-/// Disks that are no arrays of others. Arrays of arrays end somewhere: eight levels are more than any has.
-fn leaves(folder: &Path, disks: &mut Vec<(u32, u32)>, level: u32) {
-    let below = fs::read_dir(folder.join("slaves"))
-        .into_iter()
-        .flatten()
-        .flatten();
-    let below: Vec<PathBuf> = below
-        .filter_map(|entry| fs::canonicalize(entry.path()).ok())
-        .collect();
-    if below.is_empty() || level == 8 {
-        let number = fs::read_to_string(folder.join("dev")).ok();
-        disks.extend(number.and_then(|text| numbers(&text)));
-        return;
-    }
-    for folder in below {
-        leaves(&whole(&folder), disks, level + 1);
-    }
-}
-
-fn folder_of((major, minor): (u32, u32)) -> Option<PathBuf> {
-    fs::canonicalize(format!("/sys/dev/block/{major}:{minor}")).ok()
-}
-
-/// The disk of a partition, or the disk itself.
-fn whole(folder: &Path) -> PathBuf {
-    match folder.parent() {
-        Some(disk) if folder.join("partition").exists() => disk.to_owned(),
-        _ => folder.to_owned(),
-    }
-}
-
-fn name_of_link(path: &Path) -> Option<String> {
-    let folder = fs::canonicalize(path).ok()?;
-    folder.file_name()?.to_str().map(str::to_owned)
-}
-
-fn turns(device: (u32, u32)) -> bool {
-    let told = folder_of(device).map(|folder| folder.join("queue/rotational"));
-    told.and_then(|path| fs::read_to_string(path).ok())
-        .is_some_and(|text| text.trim() == "1")
+    source.file_name()?.to_str().map(str::to_owned)
 }
 
 fn plain(error: &io::Error) -> String {

@@ -55,6 +55,14 @@ impl Program {
     }
 }
 
+/// The name of a process; none if it has ended.
+#[must_use]
+pub fn name_of(process: u32) -> Option<String> {
+    let name = fs::read(format!("/proc/{process}/comm")).ok()?;
+    let name = String::from_utf8_lossy(&name);
+    Some(name.strip_suffix('\n').unwrap_or(&name).to_owned())
+}
+
 /// `123 (name) S 1 ..`: the name ends with the last bracket, and the flags are the seventh word behind it.
 fn of_stat(stat: &[u8]) -> Option<(String, u64)> {
     let begin = stat.iter().position(|byte| *byte == b'(')?;

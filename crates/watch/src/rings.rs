@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use forerun_surface::failure::Failure;
 
-use crate::sample::{EVENTS, Layouts, Record, SAMPLE_TYPE};
+use crate::sample::{Layouts, Record, SAMPLE_TYPE, Seeing};
 use crate::tracepoint::Tracepoint;
 
 /// Pages of records in a ring, a power of two. 64 KiB are 700 events: seven seconds of a disk's requests, and a
@@ -74,40 +74,53 @@ struct Ring {
     bytes: usize,
     data: usize,
     /// The event that opened it, and the others.
-    events: [OwnedFd; 4],
+    events: Vec<OwnedFd>,
 }
 
 /// The rings of all processors.
 pub struct Rings {
     rings: Vec<Ring>,
     layouts: Layouts,
+    /// Events that stay where disks are not watched.
+    kept: usize,
     record: Vec<u8>,
 }
 
 impl Rings {
-    /// Opens them, for these file systems and disks by their numbers in the kernel.
+    /// Opens them, for these file systems, the devices that they send bios to, and disks, by their numbers in the kernel.
     ///
     /// # Errors
     /// The kernel refuses, and which right is missing.
     pub fn open(
-        points: &[Tracepoint; 4],
-        file_systems: &[u32],
-        disks: &[u32],
+        (seeing, points): (Seeing, &[Tracepoint]),
+        [file_systems, queues, disks]: [&[u32]; 3],
     ) -> Result<Self, Failure> {
-        let layouts = Layouts::new(points)?;
+        let layouts = Layouts::new(seeing, points)?;
         let any = |field: &str, numbers: &[u32]| {
             let each = numbers.iter().map(|number| format!("{field} == {number}"));
             format!("({})", each.collect::<Vec<_>>().join(" || "))
         };
-        let pages = format!("{} && size != 0", any("s_dev", file_systems));
+        let pages = match seeing {
+            Seeing::Readahead => format!("{} && size != 0", any("s_dev", file_systems)),
+            // Read, ahead, with and without a wait of the sender; of metadata none.
+            Seeing::Block => format!(
+                "{} && (rwbs == \"RA\" || rwbs == \"RAS\")",
+                any("dev", queues)
+            ),
+        };
         let reads = format!("{} && rwbs ~ \"R*\"", any("dev", disks));
         let mut rings = Vec::new();
         for processor in processors()? {
-            rings.push(Ring::open(points, [&pages, &reads], processor)?);
+            rings.push(Ring::open(seeing, points, [&pages, &reads], processor)?);
         }
         Ok(Self {
             rings,
             layouts,
+            kept: match seeing {
+                Seeing::Readahead => seeing.urgent().len(),
+                // As many as requests of a disk.
+                Seeing::Block => 0,
+            },
             record: Vec::new(),
         })
     }
@@ -131,7 +144,7 @@ impl Rings {
     /// Lets disks tell of their requests, or not.
     pub fn watch_disks(&self, on: bool) {
         for ring in &self.rings {
-            for event in &ring.events[2..] {
+            for event in &ring.events[self.kept..] {
                 let request = if on { ENABLE } else { DISABLE };
                 // SAFETY: the call takes no pointer, and the descriptor is open.
                 let _ = unsafe { libc::ioctl(event.as_raw_fd(), request, 0) };
@@ -142,18 +155,23 @@ impl Rings {
 
 impl Ring {
     fn open(
-        points: &[Tracepoint; 4],
+        seeing: Seeing,
+        points: &[Tracepoint],
         [pages, reads]: [&str; 2],
         processor: i32,
     ) -> Result<Self, Failure> {
-        let open = |at: usize| {
-            let filter = if at < 2 { pages } else { reads };
-            let event = event(points[at].id, at >= 2, processor);
+        let names = seeing.events();
+        let open = |(at, point): (usize, &Tracepoint)| {
+            let is_lazy = at >= seeing.urgent().len();
+            let filter = if is_lazy { reads } else { pages };
+            let event = event(point.id, is_lazy, processor);
             event
                 .and_then(|event| set_filter(&event, filter).map(|()| event))
-                .map_err(|error| refused(EVENTS[at], &error))
+                .map_err(|error| refused(names[at], &error))
         };
-        let events = [open(0)?, open(1)?, open(2)?, open(3)?];
+        let events = points.iter().enumerate().map(open);
+        let events = events.collect::<Result<Vec<_>, _>>()?;
+        let first = events[0].as_raw_fd();
         let page = rustix::param::page_size();
         let bytes = page * (1 + DATA_PAGES);
         // SAFETY: a new mapping at an address of the kernel's choice; it is unmapped in `drop` and nowhere else.
@@ -163,13 +181,13 @@ impl Ring {
                 bytes,
                 libc::PROT_READ | libc::PROT_WRITE,
                 libc::MAP_SHARED,
-                events[0].as_raw_fd(),
+                first,
                 0,
             )
         };
         let memory = NonNull::new(memory.cast::<u8>()).filter(|_| memory != libc::MAP_FAILED);
         let Some(memory) = memory else {
-            return Err(refused(EVENTS[0], &io::Error::last_os_error()));
+            return Err(refused(names[0], &io::Error::last_os_error()));
         };
         let ring = Self {
             memory,
@@ -178,10 +196,9 @@ impl Ring {
             events,
         };
         for event in &ring.events[1..] {
-            let first = ring.events[0].as_raw_fd();
             // SAFETY: the call takes a descriptor by value, and both are open.
             if unsafe { libc::ioctl(event.as_raw_fd(), SET_OUTPUT, first) } != 0 {
-                return Err(refused(EVENTS[0], &io::Error::last_os_error()));
+                return Err(refused(names[0], &io::Error::last_os_error()));
             }
         }
         Ok(ring)

@@ -9,6 +9,8 @@
 //!
 //! A record of another kind, or one that is shorter than its layout, is no sample of ours and is passed over.
 
+use std::str::FromStr;
+
 use forerun_core::Nanos;
 use forerun_surface::failure::Failure;
 
@@ -79,6 +81,8 @@ pub struct Request {
 pub enum Record {
     /// Of the page cache.
     Ahead(Ahead),
+    /// Sectors that a thread sends for, to be read ahead: process, thread, and their place.
+    Bio(u32, u32, Request),
     /// Of a disk.
     Request(Request),
     /// So many events did not fit the ring.
@@ -91,7 +95,7 @@ impl Record {
     pub fn time(&self) -> Nanos {
         match self {
             Self::Ahead(ahead) => ahead.time,
-            Self::Request(request) => request.time,
+            Self::Bio(_, _, request) | Self::Request(request) => request.time,
             Self::Lost(_) => Nanos(0),
         }
     }
@@ -100,7 +104,8 @@ impl Record {
 /// Where the fields of the watched events stand.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Layouts {
-    ahead: [AheadLayout; 2],
+    ahead: Vec<(AheadLayout, Cause)>,
+    bio: Option<RequestLayout>,
     requests: [RequestLayout; 2],
 }
 
@@ -126,27 +131,101 @@ struct RequestLayout {
     sectors: Field,
 }
 
-/// The events, in the order of [`Layouts::new`].
-pub const EVENTS: [(&str, &str); 4] = [
-    ("readahead", "page_cache_sync_ra"),
-    ("readahead", "page_cache_async_ra"),
-    ("block", "block_rq_issue"),
-    ("block", "block_rq_complete"),
-];
+/// The events that tell of reads.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Seeing {
+    /// Those of the kernel's readahead, of Linux 6.18 and later: file, page, window and limit.
+    Readahead,
+    /// Those of its block layer: a thread and sectors. The rest is [rebuilt](crate::bios).
+    Block,
+}
+
+/// Requests of disks, when they are issued and when they complete.
+const REQUESTS: [(&str, &str); 2] = [("block", "block_rq_issue"), ("block", "block_rq_complete")];
+
+impl Seeing {
+    /// Both, by their names.
+    pub const LIST: [(&'static str, Self); 2] =
+        [("readahead", Self::Readahead), ("block", Self::Block)];
+
+    /// As it is written on the command line.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Readahead => "readahead",
+            Self::Block => "block",
+        }
+    }
+
+    /// The events of reads, of which each wakes the watch.
+    #[must_use]
+    pub fn urgent(self) -> &'static [(&'static str, &'static str)] {
+        match self {
+            Self::Readahead => &[
+                ("readahead", "page_cache_sync_ra"),
+                ("readahead", "page_cache_async_ra"),
+            ],
+            Self::Block => &[("block", "block_bio_queue")],
+        }
+    }
+
+    /// All events, those of disks behind the urgent ones.
+    #[must_use]
+    pub fn events(self) -> Vec<(&'static str, &'static str)> {
+        self.urgent().iter().chain(&REQUESTS).copied().collect()
+    }
+}
+
+impl FromStr for Seeing {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = Self::LIST.into_iter().find(|(name, _)| *name == text);
+        found
+            .map(|(_, seeing)| seeing)
+            .ok_or_else(|| "must be readahead or block".into())
+    }
+}
 
 impl Layouts {
-    /// The layouts of [`EVENTS`].
+    /// The layouts of the [events](Seeing::events) of a way of seeing.
     ///
     /// # Errors
     /// A field that one of them lacks.
-    pub fn new(events: &[Tracepoint; 4]) -> Result<Self, Failure> {
-        let [sync, mark, issue, complete] = events;
-        Ok(Self {
-            ahead: [ahead(sync, EVENTS[0].1)?, ahead(mark, EVENTS[1].1)?],
-            requests: [
-                request(issue, EVENTS[2].1)?,
-                request(complete, EVENTS[3].1)?,
-            ],
+    pub fn new(seeing: Seeing, events: &[Tracepoint]) -> Result<Self, Failure> {
+        let names = seeing.events();
+        let at = |at: usize| match events.get(at) {
+            Some(event) => Ok((event, names[at].1)),
+            None => Err(Failure::Run(format!(
+                "the event {} is missing",
+                names[at].1
+            ))),
+        };
+        let requests = |first: usize| -> Result<_, Failure> {
+            let ((issue, name), (complete, other)) = (at(first)?, at(first + 1)?);
+            Ok([request(issue, name)?, request(complete, other)?])
+        };
+        Ok(match seeing {
+            Seeing::Readahead => {
+                let ((sync, name), (mark, other)) = (at(0)?, at(1)?);
+                let ahead = vec![
+                    (ahead(sync, name)?, Cause::Miss),
+                    (ahead(mark, other)?, Cause::Mark),
+                ];
+                Self {
+                    ahead,
+                    bio: None,
+                    requests: requests(2)?,
+                }
+            }
+            Seeing::Block => {
+                let (bio, name) = at(0)?;
+                Self {
+                    ahead: Vec::new(),
+                    bio: Some(request(bio, name)?),
+                    requests: requests(1)?,
+                }
+            }
         })
     }
 
@@ -166,13 +245,16 @@ impl Layouts {
         let size = word(bytes, 24)? as usize;
         let raw = bytes.get(HEAD..HEAD.checked_add(size)?)?;
         let is = |id: u64, kind: Field| kind.of(raw) == Some(id);
-        for (layout, cause) in self.ahead.iter().zip([Cause::Miss, Cause::Mark]) {
+        for (layout, cause) in &self.ahead {
             if is(layout.id, layout.kind) {
-                return layout.of(raw, time, cause, process, thread);
+                return layout.of(raw, time, *cause, process, thread);
             }
         }
+        if let Some(bio) = self.bio.as_ref().filter(|own| is(own.id, own.kind)) {
+            return Some(Record::Bio(process, thread, bio.of(raw, time, false)?));
+        }
         let of = self.requests.iter().position(|own| is(own.id, own.kind))?;
-        self.requests[of].of(raw, time, of == 1)
+        Some(Record::Request(self.requests[of].of(raw, time, of == 1)?))
     }
 }
 
@@ -203,14 +285,14 @@ impl AheadLayout {
 }
 
 impl RequestLayout {
-    fn of(&self, raw: &[u8], time: Nanos, is_complete: bool) -> Option<Record> {
-        Some(Record::Request(Request {
+    fn of(&self, raw: &[u8], time: Nanos, is_complete: bool) -> Option<Request> {
+        Some(Request {
             time,
             is_complete,
             device: u32::try_from(self.device.of(raw)?).ok()?,
             sector: self.sector.of(raw)?,
             sectors: self.sectors.of(raw)?,
-        }))
+        })
     }
 }
 
@@ -290,7 +372,7 @@ pub(crate) mod tests {
             event(3, &block),
             event(4, &block),
         ];
-        Layouts::new(&events).unwrap()
+        Layouts::new(Seeing::Readahead, &events).unwrap()
     }
 
     fn sample(raw: &[u8]) -> Vec<u8> {
@@ -368,6 +450,41 @@ pub(crate) mod tests {
         );
         let short = sample(&raw_ahead(1)[..40]);
         assert_eq!(layouts().record(&short), None, "shorter than its layout");
+    }
+
+    #[test]
+    fn sectors_of_a_thread_are_a_bio() {
+        let block = [
+            ("common_type", 0, 2),
+            ("dev", 8, 4),
+            ("sector", 16, 8),
+            ("nr_sector", 24, 4),
+        ];
+        let events = [event(1, &block), event(2, &block), event(3, &block)];
+        let layouts = Layouts::new(Seeing::Block, &events).unwrap();
+        let mut raw = 1_u16.to_ne_bytes().to_vec();
+        raw.extend([0; 6]);
+        raw.extend(7_u32.to_ne_bytes());
+        raw.extend([0; 4]);
+        raw.extend(800_u64.to_ne_bytes());
+        raw.extend(256_u32.to_ne_bytes());
+        let request = Request {
+            time: Nanos(9_000),
+            is_complete: false,
+            device: 7,
+            sector: 800,
+            sectors: 256,
+        };
+        let record = layouts.record(&sample(&raw));
+        assert_eq!(record, Some(Record::Bio(70, 71, request)));
+        raw[0] = 3;
+        let request = Request {
+            is_complete: true,
+            ..request
+        };
+        let record = layouts.record(&sample(&raw));
+        assert_eq!(record, Some(Record::Request(request)));
+        assert!(Layouts::new(Seeing::Block, &events[..2]).is_err());
     }
 
     proptest! {

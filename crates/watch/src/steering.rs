@@ -32,6 +32,26 @@ pub(crate) const TOUCHED_MAX: usize = 1 << 16;
 const LESS_PART: u64 = 8;
 const LESS_EVERY: u64 = 250_000_000;
 
+/// A stream that begins.
+struct Admitted {
+    /// Size of its file, in pages.
+    pages: u64,
+    /// Its descriptor.
+    number: i32,
+    steered: Steered,
+}
+
+impl Admitted {
+    /// One that is left alone.
+    fn not(cause: Cause) -> Self {
+        Self {
+            pages: u64::MAX,
+            number: -1,
+            steered: Steered::Not(cause),
+        }
+    }
+}
+
 impl Watch {
     /// The kernel's readahead was asked for a page.
     pub(crate) fn ahead(&mut self, event: &Ahead) {
@@ -64,7 +84,8 @@ impl Watch {
         let Err(cause) = decided.and_then(|want| self.steer(at, key, place, event, want)) else {
             return;
         };
-        self.causes.add(cause, u64::from(event.size) * PAGE_BYTES);
+        let bytes = u64::from(event.size) * PAGE_BYTES;
+        self.causes.add(cause, event.process, bytes);
     }
 
     fn begin(&mut self, at: usize, key: FileKey, event: &Ahead) -> usize {
@@ -73,13 +94,12 @@ impl Watch {
         self.streams
             .finished(event.thread, |_, stream| over.push(stream));
         over.iter().for_each(|stream| self.closed(stream));
-        let (pages, steered) = match self.admit(at, key, event) {
-            Ok((pages, steered)) => (pages, steered),
-            Err(cause) => (u64::MAX, Steered::Not(cause)),
-        };
+        let admitted = self.admit(at, key, event).unwrap_or_else(Admitted::not);
+        let (pages, steered) = (admitted.pages, admitted.steered);
         let place = self.streams.begin(key, event, pages, steered);
         if let Some(stream) = self.streams.get(key, place) {
             stream.set = Some((0, event.time));
+            stream.number = admitted.number;
         }
         place
     }
@@ -103,14 +123,15 @@ impl Watch {
         let admitted = self.admit(at, key, event);
         if let Some(stream) = self.streams.get(key, place) {
             stream.set = Some((0, event.time));
-            if let Ok((pages, steered)) = admitted {
-                (stream.pages, stream.steered) = (pages, steered);
+            if let Ok(admitted) = admitted {
+                (stream.pages, stream.steered) = (admitted.pages, admitted.steered);
+                stream.number = admitted.number;
             }
         }
     }
 
     /// Whether a stream may be steered, and by which engine.
-    fn admit(&mut self, at: usize, key: FileKey, event: &Ahead) -> Result<(u64, Steered), Cause> {
+    fn admit(&mut self, at: usize, key: FileKey, event: &Ahead) -> Result<Admitted, Cause> {
         let program = Program::of(event.process).ok_or(Cause::Ended)?;
         if program.is_kernel {
             return Err(Cause::KernelThread);
@@ -144,8 +165,15 @@ impl Watch {
                 .min(u64::from(event.size.saturating_sub(event.async_size)));
         let now = self.since_start(event.time);
         let windows = &mut self.engines[domain].windows;
-        let number = windows.open(now, bytes, begin).ok_or(Cause::NotRaised)?;
-        Ok((bytes.div_ceil(PAGE_BYTES), Steered::By { domain, number }))
+        let of_engine = windows.open(now, bytes, begin).ok_or(Cause::NotRaised)?;
+        Ok(Admitted {
+            pages: bytes.div_ceil(PAGE_BYTES),
+            number,
+            steered: Steered::By {
+                domain,
+                number: of_engine,
+            },
+        })
     }
 
     /// The limit that the stream's open file should have.
@@ -216,6 +244,7 @@ impl Watch {
             self.descriptors.forget(event.process);
         }
         self.set(at, key, event.process, event.index, want)?;
+        self.bios.set(event.process, key, want);
         let now = self.now();
         if let Some(stream) = self.streams.get(key, place) {
             stream.set = Some((want, now));
@@ -311,7 +340,7 @@ impl Engine {
 }
 
 /// The path of a descriptor, as its process would name it; of a file without a name what the kernel says.
-fn path_of(process: u32, number: i32) -> PathBuf {
+pub(crate) fn path_of(process: u32, number: i32) -> PathBuf {
     let link = fs::read_link(format!("/proc/{process}/fd/{number}")).unwrap_or_default();
     // What the kernel puts behind the name of a file that was unlinked is no part of it.
     match link

@@ -51,8 +51,14 @@ pub struct Stream {
     pub process: u32,
     /// The thread.
     pub thread: u32,
+    /// The page it was seen at first.
+    pub first: u64,
     /// The page it was seen at last.
     pub last: u64,
+    /// Events of it.
+    pub events: u64,
+    /// The descriptor that it was found at; negative if none was.
+    pub number: i32,
     /// The end of the window before the one that the kernel opened then.
     end: u64,
     /// When it was seen, and how long after the time before.
@@ -123,7 +129,10 @@ impl Streams {
         streams.push(Stream {
             process: event.process,
             thread: event.thread,
+            first: event.index,
             last: event.index,
+            events: 0,
+            number: -1,
             end: end_of(event),
             seen: event.time,
             every: Nanos(0),
@@ -146,6 +155,7 @@ impl Streams {
             stream.every = event.time.since(stream.seen);
             stream.seen = event.time;
             stream.thread = event.thread;
+            stream.events += 1;
             stream.last = event.index;
             stream.end = end_of(event);
         }
@@ -182,6 +192,12 @@ impl Streams {
             });
             !streams.is_empty()
         });
+    }
+
+    /// Each with its file.
+    pub fn iter(&self) -> impl Iterator<Item = (FileKey, &Stream)> {
+        let files = self.files.iter();
+        files.flat_map(|(key, streams)| streams.iter().map(|stream| (*key, stream)))
     }
 
     /// How many there are.

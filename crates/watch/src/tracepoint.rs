@@ -15,6 +15,8 @@ use std::path::Path;
 
 use forerun_surface::failure::Failure;
 
+use crate::sample::Seeing;
+
 /// Where a field stands in the bytes of an event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Field {
@@ -72,11 +74,35 @@ impl Tracepoint {
         let path = tracefs.join("events").join(group).join(name).join("format");
         let text = fs::read_to_string(&path).map_err(|error| match error.kind() {
             ErrorKind::NotFound => Failure::Usage(format!(
-                "this kernel has no event {group}:{name} (Linux 6.18 and later have it)"
+                "this kernel has no event {group}:{name} (those of readahead came with Linux 6.18; \
+                 --seeing block does without)"
             )),
             _ => Failure::unusable(&path, error),
         })?;
         Self::parse(&text).ok_or_else(|| Failure::unusable(&path, "states no ID"))
+    }
+
+    /// The events of a way of seeing; of the best that the kernel has where none is named.
+    ///
+    /// # Errors
+    /// An event that the kernel does not have.
+    pub fn all(tracefs: &Path, wanted: Option<Seeing>) -> Result<(Seeing, Vec<Self>), Failure> {
+        let is_there = |(group, name): &(&str, &str)| {
+            tracefs
+                .join("events")
+                .join(group)
+                .join(name)
+                .join("format")
+                .exists()
+        };
+        let best = match Seeing::Readahead.urgent().iter().all(is_there) {
+            true => Seeing::Readahead,
+            false => Seeing::Block,
+        };
+        let seeing = wanted.unwrap_or(best);
+        let names = seeing.events().into_iter();
+        let points = names.map(|(group, name)| Self::read(tracefs, group, name));
+        Ok((seeing, points.collect::<Result<_, _>>()?))
     }
 
     /// The field of this name, of the event `event`.
@@ -168,6 +194,27 @@ mod tests {
             message.contains("a:b") && message.contains("i_ino"),
             "{message}"
         );
+    }
+
+    #[test]
+    fn a_kernel_without_events_of_readahead_is_seen_by_those_of_the_block_layer() {
+        let folder = tempfile::tempdir().unwrap();
+        let make = |seeing: Seeing| {
+            for (group, name) in seeing.events() {
+                let at = folder.path().join("events").join(group).join(name);
+                fs::create_dir_all(&at).unwrap();
+                fs::write(at.join("format"), FORMAT).unwrap();
+            }
+        };
+        let all = |wanted| Tracepoint::all(folder.path(), wanted);
+        make(Seeing::Block);
+        let (seeing, points) = all(None).unwrap();
+        assert_eq!((seeing, points.len()), (Seeing::Block, 3));
+        let message = all(Some(Seeing::Readahead)).unwrap_err().to_string();
+        assert!(message.contains("--seeing block"), "{message}");
+        make(Seeing::Readahead);
+        assert_eq!(all(None).unwrap().0, Seeing::Readahead);
+        assert_eq!(all(Some(Seeing::Block)).unwrap().0, Seeing::Block);
     }
 
     proptest! {

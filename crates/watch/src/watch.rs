@@ -5,35 +5,42 @@
 //! they are still open.
 
 use std::collections::HashMap;
-use std::fs::File;
-use std::io::{BufWriter, Read, Write};
+use std::fs::{DirBuilder, File};
+use std::io::{self, BufWriter, Write};
+use std::net::SocketAddr;
 use std::os::fd::AsFd;
-use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 use forerun_core::{Bytes, Nanos, Profile, Settings};
+use forerun_surface::daemon::control::Control;
+use forerun_surface::daemon::metrics::Metrics;
 use forerun_surface::failure::Failure;
+use forerun_surface::undo::guardian::Guardian;
+use forerun_surface::undo::knob::Knob;
+use forerun_surface::undo::record::Record as Changed;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::time::{ClockId, clock_gettime};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
 
-use crate::causes::Causes;
+use crate::asked::{self, Asked, Asks, Wish};
+use crate::bios::{Bios, Seen};
+use crate::causes::{Cause, Causes};
 use crate::descriptors::{Descriptors, FileKey};
 use crate::disks::{Disks, REQUESTS_MAX};
 use crate::exclude::Exclude;
-use crate::guardian::Guardian;
 use crate::limit::Limit;
 use crate::memory::Domain;
 use crate::mounts::{self, FileSystem};
-use crate::record::Record;
 use crate::rings::Rings;
-use crate::sample::{EVENTS, Record as Seen};
+use crate::sample::{Record, Request, Seeing};
+use crate::signals::Signals;
 use crate::streams::Streams;
+use crate::told;
 use crate::tracepoint::{Tracepoint, tracefs};
-use crate::windows::{self, Windows};
+use crate::whereabouts;
+use crate::windows::{self, PAGE_BYTES, Windows};
 
 /// The priority of the watch and its guardian, before all ordinary programs: it takes 1 % of a processor.
 const FIRST: i32 = -20;
@@ -43,6 +50,10 @@ const TICK: u64 = 1_000_000_000;
 const BLIND_TICKS: u32 = 9;
 /// After so many ticks without thrashing a domain gets a sixteenth of its memory back.
 const MORE_TICKS: u64 = 5;
+/// Readers of block events that are looked for in a second: 25 us each at most, in all a hundredth of a processor.
+const FINDS_MAX: u32 = 400;
+/// A run of sectors that was not seen for so long is forgotten.
+const FORGET: u64 = 60 * TICK;
 /// Engines at a time; readers of further domains share that of the system.
 const ENGINES_MAX: usize = 64;
 
@@ -55,6 +66,8 @@ pub struct Wanted {
     pub excludes: Vec<Exclude>,
     /// Decide and count, and set nothing.
     pub is_dry: bool,
+    /// The events that tell of reads; the best that the kernel has if none is named.
+    pub seeing: Option<Seeing>,
     /// Methods, and the most memory to reckon with.
     pub settings: Settings,
     /// Where the decisions are recorded; those of a second engine get `.1` behind the name, and so on.
@@ -63,6 +76,12 @@ pub struct Wanted {
     pub folder: PathBuf,
     /// The words that start a guardian, but for the records.
     pub guardian: Vec<String>,
+    /// The control socket, and its place if none was asked for; the watch works without that one.
+    pub control: Option<PathBuf>,
+    /// See there.
+    pub usual_control: Option<PathBuf>,
+    /// The address of the metrics.
+    pub metrics: Option<SocketAddr>,
 }
 
 /// A file system with its disks.
@@ -153,20 +172,20 @@ pub struct Watch {
     pub(crate) causes: Causes,
     /// Open files whose limit was set, and the page they were seen at last.
     pub(crate) touched: HashMap<(u32, FileKey), u64>,
+    seeing: Seeing,
+    pub(crate) bios: Bios,
+    /// Readers that were looked for in /proc since the last tick.
+    finds: u32,
+    pub(crate) paths: Vec<PathBuf>,
     settings: Settings,
     journal: Option<PathBuf>,
     signals: Signals,
+    asked: Receiver<Asked>,
+    _control: Option<Control>,
+    _metrics: Option<Metrics>,
     start: Nanos,
     ticks: u64,
     blind: u32,
-}
-
-struct Signals {
-    pipe: UnixStream,
-    ends: Arc<AtomicBool>,
-    pauses: Arc<AtomicBool>,
-    resumes: Arc<AtomicBool>,
-    is_paused: bool,
 }
 
 impl Watch {
@@ -175,30 +194,31 @@ impl Watch {
     /// # Errors
     /// A path that cannot be watched, or a right or a part of the kernel that is missing, each by its name.
     pub fn start(wanted: Wanted) -> Result<Self, Failure> {
-        let settings = windows::settings(wanted.settings)?;
+        let settings = windows::settings(wanted.settings.clone())?;
         // While it waits for a processor in the middle of a setting a limit stands raised. Without the right it goes without.
         let _ = rustix::process::setpriority_process(None, FIRST);
-        let found = found(&wanted.paths)?;
+        let found = mounts::of_all(&wanted.paths)?;
         check_yama()?;
         let tracefs = tracefs()?;
-        let point = |at: usize| Tracepoint::read(tracefs, EVENTS[at].0, EVENTS[at].1);
-        let points = [point(0)?, point(1)?, point(2)?, point(3)?];
-        let devices: Vec<u32> = found
-            .iter()
-            .map(|(file_system, _)| file_system.device)
-            .collect();
-        let mut disks: Vec<u32> = found.iter().flat_map(|(of, _)| of.disks.clone()).collect();
-        disks.sort_unstable();
-        disks.dedup();
-        let rings = Rings::open(&points, &devices, &disks)?;
+        let (seeing, points) = Tracepoint::all(tracefs, wanted.seeing)?;
+        let numbers = |of: fn(&FileSystem) -> Vec<u32>| {
+            let mut numbers: Vec<u32> = found.iter().flat_map(|(at, _)| of(at)).collect();
+            numbers.sort_unstable();
+            numbers.dedup();
+            numbers
+        };
+        let devices = numbers(|at| vec![at.device]);
+        let queues = numbers(|at| at.queues.clone());
+        let disks = numbers(|at| at.disks.iter().map(|(disk, _)| *disk).collect());
+        let rings = Rings::open((seeing, &points), [&devices, &queues, &disks])?;
         let mut file_systems = Vec::new();
         for (at, below) in found {
             let record = match wanted.is_dry {
                 true => None,
-                false => Some(Record::open(&wanted.folder, &at.bdi)?),
+                false => Some(record(&wanted.folder, &at)?),
             };
             let limit = Limit::open(&at.limit, record)?;
-            let disks = Disks::new(&at.disks, at.is_rotational, || {
+            let disks = Disks::new(&at.disks, at.spread, || {
                 forerun_core::spec::Choice::of(&forerun_core::measure::LIST[0]).build()
             });
             file_systems.push(Watched {
@@ -210,11 +230,16 @@ impl Watch {
         }
         let records = file_systems.iter().filter_map(|of| of.limit.record());
         let records = records.map(|path| path.display().to_string());
-        let words: Vec<String> = wanted.guardian.into_iter().chain(records).collect();
+        let words: Vec<String> = wanted.guardian.iter().cloned().chain(records).collect();
         let guardian = match wanted.is_dry {
             true => None,
             false => Some(Guardian::start(words)?),
         };
+        let signals = Signals::new()?;
+        let wake = signals.wake.try_clone();
+        let wake = wake.map_err(|error| Failure::Run(format!("signals: {error}")))?;
+        let (asks, asked) = asked::pair(wake);
+        let (control, metrics) = seen(asks, &wanted)?;
         Ok(Self {
             rings,
             file_systems,
@@ -227,9 +252,16 @@ impl Watch {
             counts: Counts::default(),
             causes: Causes::default(),
             touched: HashMap::new(),
+            seeing,
+            bios: Bios::default(),
+            finds: 0,
+            paths: wanted.paths.into_iter().map(canonical).collect(),
             settings,
             journal: wanted.journal,
-            signals: Signals::new()?,
+            signals,
+            asked,
+            _control: control,
+            _metrics: metrics,
             start: monotonic(),
             ticks: 0,
             blind: 0,
@@ -252,6 +284,20 @@ impl Watch {
         self.file_systems.iter_mut().map(account).collect()
     }
 
+    /// The events that tell of reads.
+    #[must_use]
+    pub fn seeing(&self) -> &'static str {
+        self.seeing.name()
+    }
+
+    /// Lets it end with standard input, too.
+    ///
+    /// # Errors
+    /// No thread can be started.
+    pub fn end_with_input(&self) -> Result<(), Failure> {
+        self.signals.end_with_input()
+    }
+
     /// Watches until SIGTERM, SIGINT or SIGHUP.
     ///
     /// # Errors
@@ -265,14 +311,16 @@ impl Watch {
             if self.signals.take() {
                 break;
             }
+            self.answer();
             self.rings.take(&mut records);
             for record in &records {
                 match record {
-                    Seen::Ahead(event) => self.ahead(event),
-                    Seen::Request(request) => {
+                    Record::Ahead(event) => self.ahead(event),
+                    Record::Bio(process, thread, bio) => self.bio(bio, (*process, *thread)),
+                    Record::Request(request) => {
                         let _ = self.file_systems.iter_mut().any(|of| of.disks.saw(request));
                     }
-                    Seen::Lost(count) => self.counts.lost += count,
+                    Record::Lost(count) => self.counts.lost += count,
                 }
             }
             if self.now().0 >= next {
@@ -281,6 +329,47 @@ impl Watch {
             }
         }
         Ok(self.end())
+    }
+
+    /// A bio of a thread, which becomes an event of the page cache.
+    fn bio(&mut self, bio: &Request, of: (u32, u32)) {
+        if [Some(std::process::id()), self.guardian_process()].contains(&Some(of.0)) {
+            return;
+        }
+        let (descriptors, file_systems) = (&mut self.descriptors, &mut self.file_systems);
+        let own = file_systems
+            .iter_mut()
+            .map(|own| (own.at.device, own.limit.pages().ok()));
+        let own: Vec<(u32, Option<u32>)> = own.collect();
+        let limit = |device| own.iter().find(|(own, _)| *own == device)?.1;
+        let finds = &mut self.finds;
+        let find = || {
+            *finds += 1;
+            let is_spared = *finds > FINDS_MAX;
+            (!is_spared)
+                .then(|| whereabouts::of(descriptors, of, limit))
+                .flatten()
+        };
+        match self.bios.saw(bio, of, find) {
+            Seen::Nothing => {}
+            Seen::Ahead(event) => self.ahead(&event),
+            Seen::Unknown(pages) => {
+                self.counts.bytes += pages * PAGE_BYTES;
+                self.causes
+                    .add(Cause::NoDescriptor, of.0, pages * PAGE_BYTES);
+            }
+        }
+    }
+
+    /// Answers the questions that came.
+    fn answer(&mut self) {
+        while let Ok((wish, answer)) = self.asked.try_recv() {
+            if let Wish::Pause(is_paused) = wish {
+                self.signals.is_paused = is_paused;
+            }
+            // One that waited for too long is gone.
+            let _ = answer.try_send(self.told());
+        }
     }
 
     /// Waits for events, a signal or the time to pass.
@@ -304,10 +393,12 @@ impl Watch {
     /// Once a second: streams that ended, costs and memory that changed, disks that are too busy to look at.
     fn tick(&mut self) {
         self.ticks += 1;
+        self.finds = 0;
         let now = self.now();
         let mut over = Vec::new();
         self.streams.ended(now, |_, stream| over.push(stream));
         over.iter().for_each(|stream| self.closed(stream));
+        self.bios.forget(Nanos(now.0.saturating_sub(FORGET)));
         self.look_at_disks();
         let time = self.since_start(now);
         for at in 0..self.file_systems.len() {
@@ -401,8 +492,9 @@ impl Watch {
         self.engines
             .iter_mut()
             .for_each(|engine| engine.windows.flush());
-        self.guardian = None;
+        // Before the guardian reads the end of its input: without a record it has nothing to do.
         self.file_systems.iter().for_each(|of| of.limit.end());
+        self.guardian = None;
         let processor = clock_gettime(ClockId::ProcessCPUTime);
         Report {
             counts: self.counts,
@@ -438,6 +530,50 @@ impl Watch {
     }
 }
 
+/// The record of a file system's limit. What a watch left raised that was killed together with its guardian is put back.
+fn record(folder: &Path, at: &FileSystem) -> Result<Changed, Failure> {
+    let path = folder.join(format!("watch-{}", at.bdi));
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
+    made.map_err(|error| Failure::unusable(folder, error))?;
+    Changed::create(&path, [Knob::new(at.limit.clone())]).map_err(|error| match error.kind() {
+        io::ErrorKind::WouldBlock => {
+            let why = "another `forerun watch` runs on this file system";
+            Failure::unusable(&path, why)
+        }
+        _ => Failure::unusable(&path, error),
+    })
+}
+
+/// The control socket and the metrics of a watch that is about to run.
+fn seen(asks: Asks, wanted: &Wanted) -> Result<(Option<Control>, Option<Metrics>), Failure> {
+    let again = |asks: &Asks| {
+        let asks = asks.try_clone();
+        asks.map_err(|error| Failure::Run(format!("signals: {error}")))
+    };
+    let of_metrics = again(&asks)?;
+    let page = move || {
+        let told = of_metrics.ask(Wish::Told);
+        told.as_ref().map_or_else(String::new, told::metrics)
+    };
+    let metrics = wanted
+        .metrics
+        .map(|address| Metrics::start(address, page))
+        .transpose()?;
+    let control = match (&wanted.control, &wanted.usual_control) {
+        (Some(path), _) => Some(Control::start(path, asks)?),
+        (None, Some(path)) => Control::start(path, asks)
+            .inspect_err(|e| tracing::info!("`forerun top` will not find this watch: {e}"))
+            .ok(),
+        (None, None) => None,
+    };
+    Ok((control, metrics))
+}
+
+/// A path by which users name a watch.
+fn canonical(path: PathBuf) -> PathBuf {
+    std::fs::canonicalize(&path).unwrap_or(path)
+}
+
 /// Yama in its strictest mode lets no process take a descriptor of another process, until the next boot.
 fn check_yama() -> Result<(), Failure> {
     let scope = std::fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope");
@@ -448,68 +584,6 @@ fn check_yama() -> Result<(), Failure> {
                 .into(),
         )),
         false => Ok(()),
-    }
-}
-
-/// The file systems of paths, each once, with the paths below which files are watched.
-fn found(paths: &[PathBuf]) -> Result<Vec<(FileSystem, Vec<PathBuf>)>, Failure> {
-    let mut found: Vec<(FileSystem, Vec<PathBuf>, bool)> = Vec::new();
-    for path in paths {
-        let of = mounts::file_system(path)?;
-        let place = found.iter().position(|(own, ..)| own.device == of.device);
-        let place = place.unwrap_or_else(|| {
-            found.push((of.clone(), Vec::new(), false));
-            found.len() - 1
-        });
-        let (_, below, is_all) = &mut found[place];
-        match of.below {
-            Some(path) => below.push(path),
-            None => *is_all = true,
-        }
-    }
-    let all = |(of, below, is_all)| (of, if is_all { Vec::new() } else { below });
-    Ok(found.into_iter().map(all).collect())
-}
-
-impl Signals {
-    fn new() -> Result<Self, Failure> {
-        let failed = |error: std::io::Error| Failure::Run(format!("signals: {error}"));
-        let (pipe, end) = UnixStream::pair().map_err(failed)?;
-        pipe.set_nonblocking(true).map_err(failed)?;
-        let (ends, pauses, resumes) =
-            <(Arc<AtomicBool>, Arc<AtomicBool>, Arc<AtomicBool>)>::default();
-        let flags = [
-            (SIGTERM, &ends),
-            (SIGINT, &ends),
-            (SIGHUP, &ends),
-            (SIGUSR1, &pauses),
-            (SIGUSR2, &resumes),
-        ];
-        for (signal, flag) in flags {
-            signal_hook::flag::register(signal, flag.clone()).map_err(failed)?;
-            let end = end.try_clone().map_err(failed)?;
-            signal_hook::low_level::pipe::register(signal, end).map_err(failed)?;
-        }
-        Ok(Self {
-            pipe,
-            ends,
-            pauses,
-            resumes,
-            is_paused: false,
-        })
-    }
-
-    /// Takes the signals that came; whether it is to end.
-    fn take(&mut self) -> bool {
-        let mut bytes = [0; 64];
-        while (&self.pipe).read(&mut bytes).is_ok_and(|count| count > 0) {}
-        if self.pauses.swap(false, Ordering::Relaxed) {
-            self.is_paused = true;
-        }
-        if self.resumes.swap(false, Ordering::Relaxed) {
-            self.is_paused = false;
-        }
-        self.ends.load(Ordering::Relaxed)
     }
 }
 

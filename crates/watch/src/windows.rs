@@ -32,8 +32,8 @@ use forerun_core::settings::SettingsError;
 use forerun_core::spec::Choice;
 use forerun_core::table::Table;
 use forerun_core::{
-    Block, Bytes, DeviceId, Engine, Extent, Fetch, FetchOutcome, FileId, Input, Nanos, Output,
-    Placement, Profile, ReadId, ReaderId, RequestId, Settings,
+    Block, Bytes, DeviceId, Engine, Extent, Fetch, FetchOutcome, FileId, Input, Ledger, Nanos,
+    Output, Placement, Profile, ReadId, ReaderId, RequestId, Settings,
 };
 
 /// Unit of the engine's memory.
@@ -386,6 +386,12 @@ impl Windows {
         if let Some(journal) = &mut self.journal {
             let _ = journal.flush();
         }
+    }
+
+    /// The engine's counters.
+    #[must_use]
+    pub fn ledger(&self) -> Ledger {
+        self.engine.ledger()
     }
 
     /// How many streams there are.

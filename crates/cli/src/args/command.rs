@@ -31,10 +31,10 @@ pub enum Command {
     /// Take a mount off its path
     Umount(Umount),
     #[cfg(feature = "top")]
-    /// Watch running mounts in the terminal
+    /// Show running mounts and watches in the terminal
     Top(Top),
     #[cfg(feature = "mount")]
-    /// Ask a running mount, or change its limits
+    /// Ask a running mount or watch, or change its limits
     Ctl(Ctl),
     #[cfg(feature = "mount")]
     /// Check this machine and its mounts, and say what to do
@@ -78,14 +78,14 @@ pub enum Command {
         forerun simulate --workload synth --preset demand-lru,forestall --device hp97560 --cache-blocks 1280\n  \
         forerun simulate --trace requests.csv --device instant --preset demand-lru --cache-blocks 10000")]
     Simulate(Box<Simulate>),
-    /// Run many simulations from a plan, as rows of a file that can be stopped and gone on with
+    /// Run the simulations of a plan as rows of a file; stopped, it goes on
     #[command(after_long_help = "Examples:\n  \
         forerun sweep plan.toml -o rows.jsonl\n  \
         forerun sweep plan.toml -o part3.jsonl --shard 3/16\n  \
         forerun sweep merge part*.jsonl -o rows.jsonl\n  \
         forerun sweep diff before.jsonl rows.jsonl")]
     Sweep(Sweep),
-    /// Make rows of a sweep once more and compare them; exit code 1 if any differ
+    /// Make rows of a sweep once more, and compare them
     #[command(after_long_help = "Examples:\n  \
         forerun rerun rows.jsonl")]
     Rerun(Rerun),

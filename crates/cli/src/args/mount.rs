@@ -13,8 +13,8 @@ use forerun_core::{Bytes, preset};
 
 use super::Composition;
 use super::files::{Storage, in_order};
+use crate::mount::address;
 use crate::mount::fs::passthrough::Mode;
-use crate::mount::metrics::address;
 use crate::mount::options::Flag;
 use crate::mount::trust::Trust;
 use crate::quantity::{parse_duration, parse_size};
@@ -172,23 +172,25 @@ pub struct Umount {
 
 /// `forerun top`.
 #[derive(Debug, Group)]
-#[command(after_long_help = "Keys: q leaves, Tab shows the next mount.\n\
-    Mounts are found by their control sockets: see --control of `forerun mount`. FORERUN_RUNTIME_DIR in the\n\
+#[command(
+    after_long_help = "Keys: q leaves, Tab shows the next mount or watch.\n\
+    They are found by their control sockets: see --control of `forerun mount`. FORERUN_RUNTIME_DIR in the\n\
     environment of both is another directory for them, of this user alone (mode 0700).\n\n\
     Examples:\n  \
-    forerun top                  the mounts that run\n  \
+    forerun top                  the mounts and watches that run\n  \
     forerun top --list           one line for each\n  \
-    forerun top --once /fast     print the rates of a second, and end")]
+    forerun top --once /fast     print the rates of a second, and end"
+)]
 pub struct Top {
-    /// A mount point, or the socket of its --control [default: every mount that runs]
-    #[arg(value_name = "MOUNTPOINT|SOCKET")]
+    /// A mount point, a path that is watched, or the socket of a --control [default: all that run]
+    #[arg(value_name = "PATH|SOCKET")]
     pub mount: Option<PathBuf>,
 
     /// Print one screen as text and end; its rates are those of the second that it takes
     #[arg(long)]
     pub once: bool,
 
-    /// Print one line for each mount and end
+    /// Print one line for each mount and watch, and end
     #[arg(long, conflicts_with = "once")]
     pub list: bool,
 }
@@ -198,10 +200,11 @@ pub struct Top {
 #[command(after_long_help = "Examples:\n  \
     forerun ctl /fast stats\n  \
     forerun ctl /fast set --memory 128MiB\n  \
-    forerun ctl /fast hint epoch.txt     read the files of this list ahead")]
+    forerun ctl /fast hint epoch.txt     read the files of this list ahead\n  \
+    forerun ctl /data pause              let a watch set nothing")]
 pub struct Ctl {
-    /// A mount point, or the socket of its --control
-    #[arg(value_name = "MOUNTPOINT|SOCKET")]
+    /// A mount point, a path that is watched, or the socket of a --control
+    #[arg(value_name = "PATH|SOCKET")]
     pub mount: PathBuf,
 
     /// The request
@@ -209,7 +212,7 @@ pub struct Ctl {
     pub order: Order,
 }
 
-/// Requests to a running mount.
+/// Requests to a running mount or watch.
 #[derive(Clone, Debug, Subcommand)]
 pub enum Order {
     /// Print the counters and the open files, as JSON
@@ -221,6 +224,10 @@ pub enum Order {
     #[command(after_long_help = "Examples:\n  \
         forerun ctl /fast limits | jq .memory_limit_bytes")]
     Limits,
+    /// Let a watch set nothing until it is told to go on
+    Pause,
+    /// Let a watch that was paused go on
+    Resume,
     /// Announce future reads of programs, to have them read ahead in that order
     #[command(
         after_long_help = "A line of the list is PATH, for a whole file, or PATH OFFSET LENGTH, for a part. PATH \

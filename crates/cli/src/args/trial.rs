@@ -48,7 +48,7 @@ pub struct Try {
     pub memory: Bytes,
 
     /// Compare with the kernel at its best constant setting as well, which is measured first and put
-    /// back at the end; needs root
+    /// back at the end, and with the kernel under `forerun watch`; needs root
     #[arg(long)]
     pub tuned: bool,
 

@@ -66,8 +66,4 @@ pub struct Tune {
     /// Output format
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = ListFormat::Table)]
     pub format: ListFormat,
-
-    /// PATH is a record: carry it out when standard input ends
-    #[arg(long, hide = true)]
-    pub guard: bool,
 }

@@ -1,21 +1,24 @@
 //! Flags of `forerun watch`.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::Args as Group;
 use forerun_baselines::METHODS;
 use forerun_core::spec::Choice;
 use forerun_core::{Bytes, depth};
+use forerun_watch::Seeing;
 use forerun_watch::exclude::Exclude;
 
 use super::methods_help;
+use crate::mount::address;
 use crate::quantity::parse_size;
 
 /// `forerun watch`.
 #[derive(Debug, Group)]
 #[command(
-    after_long_help = "It needs root (or CAP_PERFMON, SYS_PTRACE, DAC_OVERRIDE, FOWNER), tracefs and Linux 6.18. It ends with \
-    Ctrl-C or SIGTERM and\nprints what it did. SIGUSR1 lets it pause, SIGUSR2 go on.\n\n\
+    after_long_help = "It needs root (or CAP_PERFMON, SYS_PTRACE, DAC_OVERRIDE, FOWNER), tracefs and Linux 5.14. It ends with \
+    Ctrl-C or SIGTERM and\nprints what it did. `forerun top` shows it, `forerun ctl PATH pause` and `resume` (or SIGUSR1, SIGUSR2) hold it.\n\n\
     Examples:\n  \
     forerun watch /data                                      the file system of /data\n  \
     forerun watch --dry-run /data                            what would be set\n  \
@@ -38,6 +41,15 @@ pub struct Watch {
     #[arg(long)]
     pub background: bool,
 
+    /// Serve the counters to Prometheus at this port of loopback, as in 9898, or at this address
+    #[arg(long, value_name = "[ADDR:]PORT", value_parser = address::parse)]
+    pub metrics: Option<SocketAddr>,
+
+    /// Path of the control socket; `forerun top` and `forerun ctl` then need it as an argument
+    /// [default: in /run/forerun]
+    #[arg(long, value_name = "SOCKET")]
+    pub control: Option<PathBuf>,
+
     /// Most memory of the page cache to reckon with, of what the system and control groups leave
     #[arg(long, value_name = "SIZE", default_value = "4GiB", value_parser = parse_size)]
     pub memory: Bytes,
@@ -47,15 +59,23 @@ pub struct Watch {
     #[arg(value_parser = |text: &str| Choice::parse("depth", METHODS.depth, text))]
     pub depth: Option<Choice<Box<dyn depth::Depth>>>,
 
+    /// Events that tell of reads: readahead (Linux 6.18), or block [default: readahead where the kernel has it]
+    #[arg(long, value_name = "EVENTS", help_heading = "Research")]
+    pub seeing: Option<Seeing>,
+
     /// Record every decision to this file, for `forerun replay`
     #[arg(long, value_name = "FILE", help_heading = "Research")]
     pub journal: Option<PathBuf>,
+
+    /// End with standard input
+    #[arg(long, hide = true)]
+    pub until_input_ends: bool,
 
     /// Tell the starting program, on standard output, when it works
     #[arg(long, hide = true)]
     pub report_ready: bool,
 
-    /// Look after the limits of another watch, by its records
+    /// The paths are records of another process: carry them out when standard input ends
     #[arg(long, hide = true)]
     pub guardian: bool,
 }

@@ -1,4 +1,4 @@
-//! `forerun ctl`: asks a running mount, or changes its limits, over its control socket.
+//! `forerun ctl`: asks a running mount or watch, or changes its limits, over its control socket.
 //!
 //! Prints one JSON object, for people and programs alike. Answers of a mount are defined in
 //! [`crate::mount::report`]; lists of announced reads are taken apart in [`hint`].
@@ -23,6 +23,8 @@ pub fn run(args: &Ctl, sockets: &Sockets, out: &mut dyn Write) -> Result<(), Fai
         Order::Hint { list } => return hint::run(&args.mount, list, sockets, out),
         Order::Stats => Question::Stats,
         Order::Limits => Question::Limits,
+        Order::Pause => Question::Pause,
+        Order::Resume => Question::Resume,
         Order::Set {
             kernel_readahead: Some(bytes),
             ..
@@ -36,6 +38,7 @@ pub fn run(args: &Ctl, sockets: &Sockets, out: &mut dyn Write) -> Result<(), Fai
         Answer::Stats(report) => print(&report, out),
         Answer::Limits(limits) => print(&limits, out),
         Answer::Hints(taken) => print(&taken, out),
+        Answer::Paused(is_paused) => print(&serde_json::json!({ "is_paused": is_paused }), out),
         Answer::Error(error) => Err(Failure::broken(&socket, error)),
     }
 }

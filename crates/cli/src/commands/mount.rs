@@ -9,6 +9,7 @@ use crate::args::{Composition, Mount};
 use crate::composition::{name_the_flag, settings};
 use crate::failure::Failure;
 use crate::mount::fs::passthrough::Mode;
+use crate::mount::options::expand;
 use crate::mount::running::{Running, Wanted};
 use crate::mount::sockets::Sockets;
 use crate::mount::{background, point};
@@ -27,29 +28,11 @@ pub fn run(args: &Mount, sockets: &Sockets) -> Result<(), Failure> {
         return Err(name_the_flag(error));
     }
     if args.report_ready {
-        background::leave_session();
-        let begun = start(args, sockets).and_then(|running| {
-            let gone = |e| Failure::Run(format!("whoever started the mount is gone: {e}"));
-            background::report_ready().map_err(gone)?;
-            Ok(running)
-        });
-        match begun {
-            Ok(running) => {
-                let ended = running.wait().map(drop);
-                if let Err(failure) = &ended {
-                    background::log_failure(failure);
-                }
-                ended
-            }
-            Err(failure) => {
-                background::report_failure(&failure);
-                Ok(())
-            }
-        }
+        background::serve(|| start(args, sockets), |running| running.wait().map(drop))
     } else if args.foreground {
         start(args, sockets)?.wait().map(drop)
     } else {
-        background::start()
+        background::start(expand(std::env::args_os()))
     }
 }
 

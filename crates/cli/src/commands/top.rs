@@ -1,8 +1,8 @@
-//! `forerun top`: running mounts in the terminal, once a second.
+//! `forerun top`: running mounts and watches in the terminal, once a second.
 //!
-//! Without a name it shows every mount whose socket it finds, one at a time; Tab goes to the next.
-//! Asks the control socket, computes rates from two answers, and has the [screen] drawn. A mount
-//! that ends while it is watched ends the command. With `--once` one screen a mount is printed as
+//! Without a name it shows every one whose socket it finds, one at a time; Tab goes to the next.
+//! Asks the control socket, computes rates from two answers, and has the [screen] drawn. A daemon
+//! that ends while it is shown ends the command. With `--once` one screen each is printed as
 //! text, with the rates of one second, as of `vmstat 1 2` the second line: an average since a mount
 //! began says little of one that has run for a week. With `--list` one line a mount.
 
@@ -10,6 +10,7 @@ mod devices;
 mod files;
 mod rates;
 mod screen;
+mod watched;
 
 use std::io::{IsTerminal, Write, stdout};
 use std::path::{Path, PathBuf};
@@ -89,7 +90,7 @@ fn mounts(named: Option<&Path>, sockets: &Sockets) -> Result<Vec<Watched>, Failu
     if running.is_empty() {
         let folders = sockets.folders();
         return Err(Failure::Usage(format!(
-            "no mount of this user runs (none answers in {folders}); one with a --control of its own \
+            "no mount or watch of this user runs (none answers in {folders}); one with a --control of its own \
              is named by that socket"
         )));
     }

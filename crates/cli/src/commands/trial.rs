@@ -22,7 +22,7 @@ use crate::trial::files::{Chosen, Part};
 use crate::trial::side::{Engine, Kernel, Mount, Side};
 use crate::trial::verdict::{self, Row};
 use crate::trial::{Prepare, TURNS, busy, cold, turns};
-use crate::tune::record::Folder;
+use crate::tune::folder::Folder;
 
 #[cfg(feature = "object-store")]
 mod of_store;

@@ -10,6 +10,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use forerun_core::Bytes;
+use forerun_surface::undo::knob::Knob;
 
 use crate::args::{ListFormat, Tune};
 use crate::environment::Environment;
@@ -23,21 +24,17 @@ use crate::tune::advice::{self, Grid};
 use crate::tune::applied::{self, Applied};
 use crate::tune::costs::Costs;
 use crate::tune::devices::{Devices, Sys};
-use crate::tune::knob::Knob;
+use crate::tune::folder::Folder;
 use crate::tune::measured::Plan;
-use crate::tune::record::Folder;
 use crate::tune::report::{Report, undone};
 use crate::tune::trying::{self, Trying, values};
-use crate::tune::{Setting, guardian, memory, place, simulated};
+use crate::tune::{Setting, memory, place, simulated};
 
 /// Runs the command.
 ///
 /// # Errors
 /// A path whose device cannot be tuned, a right that is lacking, a run that failed.
 pub fn run(args: &Tune, environment: &Environment, out: &mut dyn Write) -> Result<(), Failure> {
-    if args.guard {
-        return guardian::guard(&args.path, out);
-    }
     let folder = Folder::of(environment);
     clear_what_was_left(&folder);
     let place = place::of(&args.path)?;

@@ -10,14 +10,16 @@ use forerun_baselines::METHODS;
 use forerun_core::preset;
 use forerun_core::settings::SettingsError;
 use forerun_core::spec::Choice;
+use forerun_surface::undo::guardian;
 use forerun_watch::watch::Account;
-use forerun_watch::{Report, Wanted, guardian};
+use forerun_watch::{Report, Wanted, passing};
 
 use crate::args::Watch;
 use crate::composition::name_the_flag;
 use crate::environment::Environment;
 use crate::failure::Failure;
 use crate::mount::background;
+use crate::mount::sockets::Sockets;
 use crate::quantity::{rough_duration, rough_size};
 
 /// Where records stand.
@@ -30,38 +32,36 @@ const DEPTH: &str = "turn";
 ///
 /// # Errors
 /// A path that cannot be watched, or a right that is missing.
-pub fn run(args: &Watch, environment: &Environment, out: &mut dyn Write) -> Result<(), Failure> {
+pub fn run(
+    args: &Watch,
+    environment: &Environment,
+    sockets: &Sockets,
+    out: &mut dyn Write,
+) -> Result<(), Failure> {
     if args.guardian {
-        return guardian::run(&args.paths);
+        return guardian::run(&args.paths, out);
     }
-    if args.background && !args.report_ready {
-        return background::start();
+    let begin = || begin(args, environment, sockets);
+    if args.report_ready {
+        return background::serve(begin, |watch| watch.run().map(drop));
     }
-    if !args.report_ready {
-        let mut watch = begin(args, environment)?;
-        let text = beginning(&watch.accounts(), args.dry_run);
-        write(out, &text)?;
-        return write(out, &ending(&watch.run()?));
+    if args.background {
+        return background::start(std::env::args_os());
     }
-    background::leave_session();
-    match begin(args, environment) {
-        Ok(watch) => {
-            let gone = |e| Failure::Run(format!("whoever started the watch is gone: {e}"));
-            background::report_ready().map_err(gone)?;
-            let ended = watch.run().map(drop);
-            if let Err(failure) = &ended {
-                background::log_failure(failure);
-            }
-            ended
-        }
-        Err(failure) => {
-            background::report_failure(&failure);
-            Ok(())
-        }
+    let mut watch = begin()?;
+    if args.until_input_ends {
+        watch.end_with_input()?;
     }
+    let text = beginning(&watch.accounts(), args.dry_run);
+    write(out, &text)?;
+    write(out, &ending(&watch.run()?))
 }
 
-fn begin(args: &Watch, environment: &Environment) -> Result<forerun_watch::Watch, Failure> {
+fn begin(
+    args: &Watch,
+    environment: &Environment,
+    sockets: &Sockets,
+) -> Result<forerun_watch::Watch, Failure> {
     let mut settings = preset::default()
         .settings(args.memory)
         .map_err(name_the_flag)?;
@@ -75,10 +75,17 @@ fn begin(args: &Watch, environment: &Environment) -> Result<forerun_watch::Watch
         paths: args.paths.clone(),
         excludes: args.exclude.clone(),
         is_dry: args.dry_run,
+        seeing: args.seeing,
         settings,
         journal: args.journal.clone(),
         folder: folder.map_or_else(|| FOLDER.into(), PathBuf::from),
         guardian: vec!["watch".into(), "--guardian".into()],
+        control: args.control.clone(),
+        usual_control: match &args.control {
+            Some(_) => None,
+            None => sockets.name()?,
+        },
+        metrics: args.metrics,
     })
 }
 
@@ -99,6 +106,10 @@ fn beginning(accounts: &[Account], is_dry: bool) -> String {
         format!("watching {point}: {kind}, bdi {bdi}, readahead {limit}\n")
     };
     let mut text: String = accounts.iter().map(of).collect();
+    let file_systems: Vec<_> = accounts.iter().map(|of| of.file_system.clone()).collect();
+    for reader in passing::known(&file_systems) {
+        text.push_str(&format!("not steered: {reader}\n"));
+    }
     text.push_str(match is_dry {
         true => "nothing is set. Ctrl-C ends it\n",
         false => "reads by mapping, io_uring files and kernel threads may not be steered. Ctrl-C ends it\n",

@@ -1,4 +1,4 @@
-//! The choice among three ways to read: the kernel as it is, the kernel with its best constant setting, a mount.
+//! The choice among ways to read: the kernel as it is, with its best constant setting, with a watch, a mount.
 //!
 //! The simplest way that is good enough is the answer. Ways are ordered by how much they change, and each is compared
 //! with the simplest one that stands:

@@ -5,9 +5,8 @@
 //! the cost of FUSE. Without the right to mount, its engine reads as `forerun read` does.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -88,8 +87,15 @@ impl Kernel {
     pub fn open(&self, name: &Path) -> Result<Open, Failure> {
         let path = self.folder.join(name);
         let file = File::open(&path).map_err(|e| Failure::broken(&path, plain(&e)))?;
+        let mut position = 0;
+        // At the position of the open file, as most programs read.
         Ok(Box::new(move |buffer: &mut [u8], at| {
-            file.read_at(buffer, at)
+            if at != position {
+                (&file).seek(SeekFrom::Start(at))?;
+            }
+            let count = (&file).read(buffer)?;
+            position = at + count as u64;
+            Ok(count)
         }))
     }
 }

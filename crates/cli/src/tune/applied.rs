@@ -3,16 +3,16 @@
 //! One record holds all that was applied since the boot, each with its value from before the first time. `--undo` puts
 //! the values of one file system back; a value that somebody else has set since stays, and is said.
 
-use std::path::Path;
+use forerun_surface::undo::knob::Knob;
+use forerun_surface::undo::record::{Change, Record, Restored, in_words};
 
-use super::knob::Knob;
-use super::record::{Change, Folder, Record, Restored, in_words};
+use super::folder::Folder;
 use super::trying;
 use crate::failure::Failure;
 use crate::files::plain;
 
 /// Name of the record.
-const NAME: &str = "tune-applied.json";
+const NAME: &str = "tune-applied";
 
 /// A value before and after.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -34,17 +34,15 @@ pub fn apply(folder: &Folder, values: &[(Knob, String)]) -> Result<Vec<Applied>,
     trying::clear(folder);
     let path = folder.path(NAME);
     let unusable = |e: std::io::Error| Failure::unusable(&path, plain(&e));
-    let mut record = Record::load(&path)
-        .map_err(unusable)?
-        .unwrap_or_else(|| Record::new(Vec::new()));
-    let earlier = record.clone();
+    let mut record = Record::open(&path).map_err(unusable)?;
+    let earlier = record.changes().to_vec();
     let mut done = Vec::new();
     for (knob, value) in values {
-        match set(&mut record, &path, knob, value) {
+        match set(&mut record, knob, value) {
             Ok(applied) => done.push(applied),
             Err(failure) => {
                 undo_all(&done);
-                earlier.save(&path).map_err(unusable)?;
+                record.replace(earlier).map_err(unusable)?;
                 return Err(failure);
             }
         }
@@ -53,42 +51,25 @@ pub fn apply(folder: &Folder, values: &[(Knob, String)]) -> Result<Vec<Applied>,
 }
 
 /// Sets a value, with the record ahead of it.
-fn set(record: &mut Record, path: &Path, knob: &Knob, value: &str) -> Result<Applied, Failure> {
+fn set(record: &mut Record, knob: &Knob, value: &str) -> Result<Applied, Failure> {
     let broken = |e: std::io::Error| Failure::broken(knob.path(), plain(&e));
-    let unusable = |e: std::io::Error| Failure::unusable(path, plain(&e));
+    let path = record.path().to_owned();
+    let unusable = |e: std::io::Error| Failure::unusable(&path, plain(&e));
     let from = knob.read().map_err(broken)?;
-    note(record, knob, &from, value);
-    record.save(path).map_err(unusable)?;
+    let mut known = record.changes().iter();
+    let known = known.find(|change| &change.knob == knob && change.ours.contains(&from));
+    // One that somebody else set since is the one to come back.
+    let before = known.map_or_else(|| from.clone(), |change| change.before.clone());
+    let ours = vec![from.clone(), value.to_owned()];
+    record
+        .note_of(knob, before.clone(), ours)
+        .map_err(unusable)?;
     let to = knob.write(value).map_err(broken)?;
-    let mut changes = record.changes.iter_mut();
-    if let Some(change) = changes.find(|change| &change.knob == knob) {
-        change.ours = vec![to.clone()];
-    }
-    record.save(path).map_err(unusable)?;
+    record
+        .note_of(knob, before, vec![to.clone()])
+        .map_err(unusable)?;
     let knob = knob.clone();
     Ok(Applied { knob, from, to })
-}
-
-/// Writes into the record that a value was this and may be that.
-fn note(record: &mut Record, knob: &Knob, present: &str, next: &str) {
-    let ours = vec![present.to_owned(), next.to_owned()];
-    let known = record
-        .changes
-        .iter_mut()
-        .find(|change| &change.knob == knob);
-    match known {
-        Some(change) if change.ours.iter().any(|ours| ours == present) => change.ours = ours,
-        Some(change) => {
-            // Somebody else set it since: that value is the one to come back.
-            change.before = present.to_owned();
-            change.ours = ours;
-        }
-        None => record.changes.push(Change {
-            knob: knob.clone(),
-            before: present.to_owned(),
-            ours,
-        }),
-    }
 }
 
 fn undo_all(done: &[Applied]) {
@@ -97,6 +78,7 @@ fn undo_all(done: &[Applied]) {
             knob: applied.knob.clone(),
             before: applied.from.clone(),
             ours: vec![applied.to.clone()],
+            count: 0,
         };
         if let Some(line) = in_words(&change, &change.restore()) {
             tracing::error!("{line}");
@@ -113,29 +95,32 @@ pub fn undo(folder: &Folder, knobs: &[Knob]) -> Result<Vec<(Change, Restored)>, 
     trying::clear(folder);
     let path = folder.path(NAME);
     let unusable = |e: std::io::Error| Failure::unusable(&path, plain(&e));
-    let record = Record::load(&path).map_err(unusable)?;
-    let mut record = record.unwrap_or_else(|| Record::new(Vec::new()));
-    let is_here = |change: &Change| knobs.contains(&change.knob);
-    let (here, others) = record.changes.into_iter().partition(is_here);
-    record.changes = others;
-    let here = Record::new(here);
-    if here.changes.is_empty() {
+    let mut record = Record::open(&path).map_err(unusable)?;
+    let changes = record.changes().iter().cloned();
+    let (here, others): (Vec<Change>, Vec<Change>) =
+        changes.partition(|change| knobs.contains(&change.knob));
+    if here.is_empty() {
         return Err(Failure::Usage(
             "--undo: nothing was applied here since the system was started".to_owned(),
         ));
     }
-    let restored = here.restore();
-    record.save(&path).map_err(unusable)?;
+    let restored = here.into_iter().rev().map(|change| {
+        let how = change.restore();
+        (change, how)
+    });
+    let restored = restored.collect();
+    record.replace(others).map_err(unusable)?;
     Ok(restored)
 }
 
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::path::Path;
 
     use super::*;
     use crate::environment::Environment;
-    use crate::tune::knob::{READ_AHEAD, SCHEDULER};
+    use forerun_surface::undo::knob::{READ_AHEAD, SCHEDULER};
 
     fn knob(folder: &Path, name: &str, value: &str) -> Knob {
         fs::create_dir_all(folder).unwrap();

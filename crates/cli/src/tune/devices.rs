@@ -17,7 +17,8 @@ use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use super::knob::{self, Knob};
+use forerun_surface::undo::knob::{self, Knob};
+
 use super::place::{Number, Place};
 
 /// Layers that lie on each other: LVM on encryption on md on multipath on partitions has six.

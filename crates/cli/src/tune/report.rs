@@ -6,6 +6,7 @@
 //! advised    read-ahead 1024 KiB, with its reasons in numbers
 //! ```
 
+use forerun_surface::undo::record::{Change, Restored, in_words};
 use std::fmt::Write;
 use std::path::Path;
 
@@ -16,7 +17,6 @@ use super::advice::Grid;
 use super::applied::Applied;
 use super::costs::Costs;
 use super::devices::{Devices, Leaf};
-use super::record::{Change, Restored, in_words};
 use super::trying::values;
 use super::{Setting, simulated};
 use crate::args::ListFormat;
@@ -286,7 +286,7 @@ impl Report<'_> {
     }
 
     /// The values that differ from the present ones.
-    fn changes(&self) -> Vec<(super::knob::Knob, String)> {
+    fn changes(&self) -> Vec<(forerun_surface::undo::knob::Knob, String)> {
         let mut changes = values(self.devices, self.advised);
         let present = values(self.devices, self.present);
         changes.retain(|value| !present.contains(value));
@@ -320,7 +320,7 @@ impl Report<'_> {
     }
 
     fn commands(&self) -> Vec<String> {
-        let command = |(knob, value): (super::knob::Knob, String)| {
+        let command = |(knob, value): (forerun_surface::undo::knob::Knob, String)| {
             format!("echo {value} > {}", knob.path().display())
         };
         self.changes().into_iter().map(command).collect()
@@ -448,8 +448,8 @@ mod tests {
     use forerun_core::Nanos;
 
     use super::super::advice::Cell;
-    use super::super::knob::Knob;
     use super::*;
+    use forerun_surface::undo::knob::Knob;
 
     fn setting(read_ahead_kib: u64, scheduler: &str) -> Setting {
         Setting {

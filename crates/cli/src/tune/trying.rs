@@ -4,19 +4,22 @@
 //! begin    lock; put back what dead processes left; write the record; start the guardian
 //! set      compare with the value last written; record the next one; write it
 //! end      put back, remove the record, let the guardian go      (also when dropped)
-//! killed   the guardian reads the end of its input and puts back  -> guardian.rs
+//! killed   the guardian reads the end of its input and puts back
 //! both     the next start finds the record
 //! ```
 //!
-//! A value that another program changed between two settings ends the trial with an error, and stays.
+//! Record and guardian are those of [`forerun_surface::undo`]. A value that another program changed between two settings ends the trial with an error, and stays.
 
-use std::path::PathBuf;
+use std::io;
+use std::path::Path;
 
+use forerun_surface::undo::guardian::Guardian;
+use forerun_surface::undo::knob::Knob;
+use forerun_surface::undo::record::{self, Record, in_words};
+
+use super::Setting;
 use super::devices::Devices;
-use super::guardian::Guardian;
-use super::knob::Knob;
-use super::record::{Change, Folder, Lock, Record, Restored, in_words};
-use super::{Setting, record};
+use super::folder::{Folder, Lock};
 use crate::failure::Failure;
 use crate::files::plain;
 
@@ -24,7 +27,6 @@ use crate::files::plain;
 #[derive(Debug)]
 pub struct Trying {
     record: Record,
-    path: PathBuf,
     guardian: Option<Guardian>,
     _lock: Lock,
 }
@@ -56,20 +58,19 @@ impl Trying {
     pub fn begin(folder: &Folder, knobs: impl IntoIterator<Item = Knob>) -> Result<Self, Failure> {
         let lock = folder.lock()?;
         clear(folder);
-        let changes = knobs.into_iter().map(|knob| {
-            let path = knob.path().to_owned();
-            Change::of(knob).map_err(|e| Failure::unusable(&path, plain(&e)))
-        });
-        let record = Record::new(changes.collect::<Result<_, _>>()?);
-        let path = folder.path(&format!("tune-tried-{}.json", std::process::id()));
+        let knobs: Vec<Knob> = knobs.into_iter().collect();
+        for knob in &knobs {
+            let there = knob.read();
+            there.map_err(|e| Failure::unusable(knob.path(), plain(&e)))?;
+        }
+        let path = folder.path(&format!("tune-tried-{}", std::process::id()));
+        let record = Record::create(&path, knobs);
         let mut trying = Self {
-            record,
-            path,
+            record: record.map_err(|e| Failure::unusable(&path, plain(&e)))?,
             guardian: None,
             _lock: lock,
         };
-        trying.save()?;
-        trying.guardian = Some(Guardian::start(&trying.path)?);
+        trying.guardian = Some(Guardian::start(guardian_of(&path))?);
         Ok(trying)
     }
 
@@ -90,26 +91,26 @@ impl Trying {
     }
 
     fn set_one(&mut self, knob: &Knob, value: &str) -> Result<(), Failure> {
-        let Some(at) = self
-            .record
-            .changes
-            .iter()
-            .position(|change| &change.knob == knob)
-        else {
+        let mut changes = self.record.changes().iter();
+        let Some(at) = changes.position(|change| &change.knob == knob) else {
             return Err(Failure::broken(
                 knob.path(),
                 "is not among the values of this trial",
             ));
         };
-        let broken = |e: std::io::Error| Failure::broken(knob.path(), plain(&e));
-        let last = self.record.changes[at].ours.clone();
+        let broken = |e: io::Error| Failure::broken(knob.path(), plain(&e));
+        let change = &self.record.changes()[at];
+        let before = change.before.clone();
+        let last = match change.ours.is_empty() {
+            true => vec![before.clone()],
+            false => change.ours.clone(),
+        };
         // Ahead of the comparison, so that nothing slow is between that and the write.
-        let known = last.iter().cloned().chain([value.to_owned()]);
-        self.record.changes[at].ours = known.collect();
-        self.save()?;
+        let known = last.iter().cloned().chain([value.to_owned()]).collect();
+        self.note(at, &before, known)?;
         let present = knob.read().map_err(broken)?;
         if !last.contains(&present) {
-            self.record.changes[at].ours = last;
+            self.note(at, &before, last)?;
             let why =
                 format!("another program has set it to {present}, which stays; this trial is over");
             return Err(Failure::broken(knob.path(), why));
@@ -118,13 +119,12 @@ impl Trying {
             true => present,
             false => knob.write(value).map_err(broken)?,
         };
-        self.record.changes[at].ours = vec![written];
-        self.save()
+        self.note(at, &before, vec![written])
     }
 
-    fn save(&self) -> Result<(), Failure> {
-        let unusable = |e: std::io::Error| Failure::unusable(&self.path, plain(&e));
-        self.record.save(&self.path).map_err(unusable)
+    fn note(&mut self, at: usize, before: &str, ours: Vec<String>) -> Result<(), Failure> {
+        let noted = self.record.note(at, before.to_owned(), ours);
+        noted.map_err(|e| Failure::unusable(self.record.path(), plain(&e)))
     }
 
     /// Puts all values back for now.
@@ -132,15 +132,11 @@ impl Trying {
     /// # Errors
     /// One was changed by another program, or cannot be put back.
     pub fn pause(&mut self) -> Result<(), Failure> {
-        let restored = self.record.restore();
-        for (change, restored) in self.record.changes.iter_mut().rev().zip(&restored) {
-            if restored.1 == Restored::Back {
-                change.ours = vec![change.before.clone()];
-            }
-        }
+        let restored = self.record.put_back();
+        let restored = restored.map_err(|e| Failure::unusable(self.record.path(), plain(&e)))?;
         let lines: Vec<_> = restored
             .iter()
-            .filter_map(|(c, r)| in_words(c, r))
+            .filter_map(|(change, restored)| in_words(change, restored))
             .collect();
         match lines.is_empty() {
             true => Ok(()),
@@ -149,39 +145,33 @@ impl Trying {
     }
 }
 
+/// The words that start the guardian of a record.
+fn guardian_of(record: &Path) -> Vec<String> {
+    let words = ["watch", "--guardian"].map(str::to_owned);
+    words
+        .into_iter()
+        .chain([record.display().to_string()])
+        .collect()
+}
+
 impl Drop for Trying {
     fn drop(&mut self) {
         if let Err(failure) = self.pause() {
             tracing::error!("{failure}");
         }
         // Before the guardian reads the end of its input: without a record it has nothing to do.
-        let _ = std::fs::remove_file(&self.path);
+        self.record.remove();
     }
 }
 
 /// Puts back what processes left that were killed together with their guardians. The lock is held.
 pub fn clear(folder: &Folder) {
     for path in folder.tried() {
-        put_back(&path);
-    }
-}
-
-/// Carries out a record of settings that were tried.
-pub(super) fn put_back(path: &std::path::Path) {
-    match record::Record::load(path) {
-        Ok(record) => {
-            for (change, restored) in record.iter().flat_map(Record::restore) {
-                match in_words(&change, &restored) {
-                    Some(line) => tracing::warn!("{line}"),
-                    None => tracing::info!(
-                        "{} is {} again",
-                        change.knob.path().display(),
-                        change.before
-                    ),
-                }
-            }
-            let _ = std::fs::remove_file(path);
+        match record::carry_out(&path) {
+            // Its process lives, or its guardian is at it.
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) => tracing::warn!("{}: {}", path.display(), plain(&error)),
+            Ok(()) => {}
         }
-        Err(error) => tracing::warn!("{}: {}", path.display(), plain(&error)),
     }
 }

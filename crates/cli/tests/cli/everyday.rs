@@ -145,7 +145,7 @@ fn impossible_sizes_and_paths_are_answered_in_the_users_words() {
         (format!("profile {a}"), "name a large file in it"),
         (format!("umount {a}"), "no mount of forerun is here"),
         (format!("umount {a}/b"), "no such directory"),
-        (format!("top {a}"), "no mount listens here"),
+        (format!("top {a}"), "no mount or watch listens here"),
         (format!("try {a}"), "too few to measure"),
         ("read -".to_owned(), "standard input"),
     ] {
@@ -177,7 +177,7 @@ fn where_no_mount_runs_top_says_where_it_looked() {
     fs::DirBuilder::new().mode(0o700).create(&name).unwrap();
     let said = top();
     assert!(
-        said.contains("no mount of this user runs") && said.contains(&name),
+        said.contains("no mount or watch of this user runs") && said.contains(&name),
         "{said}"
     );
 }

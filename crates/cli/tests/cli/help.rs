@@ -16,8 +16,8 @@ Commands:
   tune         Find, try and set the best constant read-ahead of a device
   mount        Mount a directory whose files are read ahead for any program
   umount       Take a mount off its path
-  top          Watch running mounts in the terminal
-  ctl          Ask a running mount, or change its limits
+  top          Show running mounts and watches in the terminal
+  ctl          Ask a running mount or watch, or change its limits
   doctor       Check this machine and its mounts, and say what to do
   watch        Let the kernel read ahead as far as forerun would, without a mount
   read         Write files to standard output, read ahead
@@ -25,6 +25,8 @@ Commands:
   layout       Show the devices, strips and extents of a file
   bench        Compare presets, and the kernel, on a workload
   simulate     Run presets over a trace or a workload on modelled disks, in virtual time
+  sweep        Run the simulations of a plan as rows of a file; stopped, it goes on
+  rerun        Make rows of a sweep once more, and compare them
   trace        Look into a trace, or write it in another format
   replay       Replay the decisions of a journal and compare them
   reproduce    Measure the claims of a paper again

@@ -136,13 +136,12 @@ fn file_systems_without_a_disk_are_refused_by_name() {
 fn guardian(folder: &Folder, name: &str) -> (Child, String) {
     let read_ahead = folder.file("read_ahead_kb", b"1024");
     let boot_id = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
-    let record = json!({
-        "boot_id": boot_id.trim(),
-        "changes": [{"knob": read_ahead, "before": "128", "ours": ["512", "1024"]}],
-    });
-    let record = folder.file(name, record.to_string().as_bytes());
+    let head = format!("forerun-record 1 {}", boot_id.trim());
+    let line = format!("{read_ahead} 128 512,1024 7");
+    let record = format!("{head:<511}\n{line:<511}\n");
+    let record = folder.file(name, record.as_bytes());
     let mut child = Command::new(cargo_bin!("forerun"))
-        .args(["tune", "--guard", &record])
+        .args(["watch", "--guardian", &record])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
@@ -163,7 +162,7 @@ fn end(mut guardian: Child) {
 fn a_guardian_puts_values_back_when_its_input_ends_and_none_that_others_set() {
     let folder = Folder::new();
     let value = || fs::read_to_string(folder.path("read_ahead_kb")).unwrap();
-    let (waiting, record) = guardian(&folder, "tune-tried-1.json");
+    let (waiting, record) = guardian(&folder, "tune-tried-1");
     assert_eq!(
         value(),
         "1024",
@@ -173,12 +172,12 @@ fn a_guardian_puts_values_back_when_its_input_ends_and_none_that_others_set() {
     assert_eq!(value(), "128");
     assert!(!fs::exists(record).unwrap());
     // Somebody else's value stays.
-    let (waiting, _) = guardian(&folder, "tune-tried-2.json");
+    let (waiting, _) = guardian(&folder, "tune-tried-2");
     fs::write(folder.path("read_ahead_kb"), "4096").unwrap();
     end(waiting);
     assert_eq!(value(), "4096");
     // Without a record all was put back already.
-    let (waiting, record) = guardian(&folder, "tune-tried-3.json");
+    let (waiting, record) = guardian(&folder, "tune-tried-3");
     fs::remove_file(record).unwrap();
     end(waiting);
     assert_eq!(value(), "1024");

@@ -127,7 +127,7 @@ fn a_control_socket_in_use_or_not_a_socket_is_refused() {
     };
     let other = mounted.folder.path().join("other");
     for (path, why) in [
-        (&socket, "another mount listens here"),
+        (&socket, "another mount or watch listens here"),
         (&file, "is there, and is no socket"),
     ] {
         let (code, said) = forerun(&[
@@ -146,7 +146,7 @@ fn a_control_socket_in_use_or_not_a_socket_is_refused() {
             (if command == "ctl" { "stats" } else { "--once" }).as_ref(),
         ]);
         assert!(
-            code == 2 && said.contains("no mount listens here"),
+            code == 2 && said.contains("no mount or watch listens here"),
             "{said}"
         );
     }

@@ -60,7 +60,7 @@ fn top_and_ctl_find_a_mount_by_its_mount_point_or_by_nothing() {
     assert_eq!(fs::read_dir(&run).unwrap().count(), 1);
     let (code, said) = forerun(&mounted, &["top", "--once"]);
     assert!(
-        code == 2 && said.contains("no mount of this user runs"),
+        code == 2 && said.contains("no mount or watch of this user runs"),
         "{said}"
     );
     assert_eq!(fs::read_dir(&run).unwrap().count(), 0);

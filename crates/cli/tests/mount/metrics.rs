@@ -229,7 +229,9 @@ fn every_metric_is_in_the_document_and_nothing_else_is() {
     let rows = document.lines().filter_map(|line| {
         let (name, rest) = line.strip_prefix("| `")?.split_once("` | ")?;
         let (kind, _) = rest.split_once(" | ")?;
-        Some((name.to_owned(), kind.to_owned()))
+        // Those of a watch: crates/cli/tests/watch.
+        let is_of_mount = !name.starts_with("forerun_watch_");
+        is_of_mount.then(|| (name.to_owned(), kind.to_owned()))
     });
     assert_eq!(served, rows.collect());
 }

@@ -322,12 +322,14 @@ fn a_trial_with_a_tuned_kernel_names_the_way_to_take_and_leaves_no_setting() {
     assert_eq!(output.status.code(), Some(0), "{said}");
     for words in [
         "Tuned: read-ahead ",
-        "tuned kernel        forerun\n1 reader ",
+        "        forerun\n1 reader ",
         "\ntuned kernel beside kernel: ",
         "\nforerun beside ",
         "The simplest of equal ways is taken.",
     ] {
         assert!(said.contains(words), "{words}:\n{said}");
     }
+    let is_left_out = said.contains("Without a watch (");
+    assert_ne!(is_left_out, said.contains("\nwatch beside "), "{said}");
     assert_eq!((disk.value().as_str(), disk.records()), ("128", 0));
 }

@@ -10,8 +10,11 @@ mod skipped;
 )]
 mod wait;
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Read, Seek, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Output, Stdio};
 
@@ -64,6 +67,11 @@ impl Disk {
         let (image, point) = (folder.path().join("image"), folder.path().join("point"));
         File::create(&image).unwrap().set_len(96 << 20).unwrap();
         fs::create_dir(&point).unwrap();
+        let mut private = fs::DirBuilder::new();
+        private
+            .mode(0o700)
+            .create(folder.path().join("run"))
+            .unwrap();
         let image = image.to_str().unwrap();
         tool(&["mkfs.ext4", "-q", "-F", "-O", "^has_journal", image])?;
         let device = tool(&["losetup", "--find", "--show", image])?;
@@ -79,6 +87,11 @@ impl Disk {
         fs::write(disk.point().join("file"), content).unwrap();
         tool(&["sync", "-f", disk.point().join("file").to_str().unwrap()])?;
         Some(disk)
+    }
+
+    /// The user's alone, as sockets need it.
+    fn runtime(&self) -> PathBuf {
+        self.folder.path().join("run")
     }
 
     fn point(&self) -> PathBuf {
@@ -111,7 +124,7 @@ impl Disk {
             .args(["--depth", "fixed(depth_bytes=4194304)"])
             .args(flags)
             .arg(self.point())
-            .env("FORERUN_RUNTIME_DIR", self.folder.path())
+            .env("FORERUN_RUNTIME_DIR", self.runtime())
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
@@ -142,9 +155,10 @@ impl Disk {
         let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
         let bdi = fs::canonicalize(self.sys("bdi")).unwrap();
         let bdi = bdi.file_name().unwrap().to_str().unwrap();
-        let line = format!("forerun-watch 1 {} {bdi} 128 4096 {count}", boot.trim());
-        let path = self.folder.path().join(format!("watch-{bdi}"));
-        fs::write(&path, format!("{line:<159}\n")).unwrap();
+        let head = format!("forerun-record 1 {}", boot.trim());
+        let line = format!("{} 128 4096 {count}", self.limit().display());
+        let path = self.runtime().join(format!("watch-{bdi}"));
+        fs::write(&path, format!("{head:<511}\n{line:<511}\n")).unwrap();
         fs::write(self.limit(), "4096").unwrap();
         path
     }
@@ -199,10 +213,16 @@ fn number(text: &str, before: &str) -> u64 {
 
 #[test]
 fn a_reader_gets_longer_windows_and_nothing_stays_raised() {
-    let Some(disk) = Disk::new() else { return };
+    for seeing in ["readahead", "block"] {
+        let Some(disk) = Disk::new() else { return };
+        windows_are_longer(&disk, seeing);
+    }
+}
+
+fn windows_are_longer(disk: &Disk, seeing: &str) {
     let before = disk.kib();
     let journal = disk.folder.path().join("journal");
-    let watching = disk.watch(&["--journal", journal.to_str().unwrap()]);
+    let watching = disk.watch(&["--seeing", seeing, "--journal", journal.to_str().unwrap()]);
     disk.read();
     let text = watching.end();
     assert!(
@@ -211,7 +231,7 @@ fn a_reader_gets_longer_windows_and_nothing_stays_raised() {
     );
     assert_eq!(number(&text, "lost "), 0, "{text}");
     assert_eq!(disk.kib(), before);
-    let record = fs::read_dir(disk.folder.path()).unwrap().flatten();
+    let record = fs::read_dir(disk.runtime()).unwrap().flatten();
     let records = record.filter(|entry| entry.file_name().to_string_lossy().starts_with("watch-"));
     assert_eq!(records.count(), 0, "the record goes with the watch");
     let replayed = Command::new(cargo_bin!("forerun"))
@@ -221,6 +241,146 @@ fn a_reader_gets_longer_windows_and_nothing_stays_raised() {
         .unwrap();
     let said = String::from_utf8_lossy(&replayed.stderr);
     assert!(replayed.status.success(), "{said}");
+}
+
+/// Asks the watch by its path; what it says.
+fn asked(disk: &Disk, words: &[&str]) -> String {
+    let mut command = Command::new(cargo_bin!("forerun"));
+    command
+        .args(words)
+        .env("FORERUN_RUNTIME_DIR", disk.runtime());
+    let output = command.output().unwrap();
+    let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+    assert!(output.status.success(), "{words:?}: {said}");
+    said
+}
+
+#[test]
+fn a_watch_is_shown_asked_and_paused_by_its_path() {
+    let Some(disk) = Disk::new() else { return };
+    let point = disk.point();
+    let point = point.to_str().unwrap();
+    let _watching = disk.watch(&["--exclude", "path=/nowhere"]);
+    let stats = || -> serde_json::Value {
+        serde_json::from_str(&asked(&disk, &["ctl", point, "stats"])).unwrap()
+    };
+    assert!(asked(&disk, &["ctl", point, "pause"]).contains("\"is_paused\": true"));
+    disk.read();
+    let paused = stats();
+    let (watch, counters) = (&paused["watch"], &paused["counters"]);
+    assert_eq!(watch["limits_set"], 0, "{paused}");
+    assert!(watch["limits_spared"].as_u64() > Some(0), "{paused}");
+    assert!(watch["missed_bytes"].as_u64() > Some(1 << 20), "{paused}");
+    assert_eq!(
+        watch["file_systems"][0]["read_ahead_bytes"],
+        128 << 10,
+        "{paused}"
+    );
+    let count = |name: &str| counters[name].as_u64().unwrap();
+    assert!(count("reads") > 0, "{paused}");
+    assert_eq!(
+        count("reads"),
+        count("hits") + count("late_hits") + count("misses")
+    );
+    assert!(asked(&disk, &["top", "--once", point]).contains("state paused"));
+    assert!(asked(&disk, &["ctl", point, "resume"]).contains("\"is_paused\": false"));
+    // A file that is open still, so its stream is shown.
+    let mut file = File::open(disk.point().join("file")).unwrap();
+    fadvise(&file, 0, None, Advice::DontNeed).unwrap();
+    eventually("a limit is set", || {
+        file.rewind().unwrap();
+        fadvise(&file, 0, None, Advice::DontNeed).unwrap();
+        file.read_exact(&mut vec![0; 24 << 20]).unwrap();
+        stats()["watch"]["limits_set"].as_u64() > Some(0)
+    });
+    let seen = asked(&disk, &["top", "--once", point]);
+    for part in [
+        "state steers",
+        "seeing readahead",
+        "/point/file",
+        "\nDEVICE",
+    ] {
+        assert!(seen.contains(part), "{part}: {seen}");
+    }
+    let listed = asked(&disk, &["top", "--list"]);
+    assert!(listed.contains(point), "{listed}");
+    let (code, said) = {
+        let mut command = Command::new(cargo_bin!("forerun"));
+        command
+            .args(["ctl", point, "limits"])
+            .env("FORERUN_RUNTIME_DIR", disk.runtime());
+        let output = command.output().unwrap();
+        (
+            output.status.code(),
+            String::from_utf8_lossy(&output.stderr).into_owned(),
+        )
+    };
+    assert!(
+        code == Some(1) && said.contains("stats, pause and resume"),
+        "{said}"
+    );
+}
+
+#[test]
+fn bytes_that_cannot_be_steered_are_shown_with_their_process() {
+    let Some(disk) = Disk::new() else { return };
+    let rule = format!("path={}", disk.folder.path().display());
+    let _watching = disk.watch(&["--exclude", &rule]);
+    disk.read();
+    let point = disk.point();
+    let seen = asked(&disk, &["top", "--once", point.to_str().unwrap()]);
+    let own = std::process::id().to_string();
+    let line = seen.lines().find(|line| line.ends_with("excluded"));
+    assert!(line.is_some_and(|line| line.contains(&own)), "{seen}");
+    assert!(
+        seen.contains("NOT STEERED") && seen.contains("steered  0.0 %"),
+        "{seen}"
+    );
+}
+
+#[test]
+fn every_metric_of_a_watch_is_in_the_document() {
+    let Some(disk) = Disk::new() else { return };
+    let address = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    let _watching = disk.watch(&["--metrics", &address.port().to_string()]);
+    disk.read();
+    let mut page = String::new();
+    eventually("the loop answers", || {
+        let mut stream = TcpStream::connect(address).unwrap();
+        write!(stream, "GET /metrics HTTP/1.0\r\n\r\n").unwrap();
+        page.clear();
+        stream.read_to_string(&mut page).unwrap();
+        page.ends_with("# EOF\n")
+    });
+    let label = format!("watch=\"{}\"", disk.point().display());
+    assert!(page.contains(&label), "{page}");
+    let mut served = BTreeMap::new();
+    for line in page.lines() {
+        if let Some((name, kind)) = line.strip_prefix("# TYPE ").and_then(|l| l.split_once(' ')) {
+            let end = if kind == "counter" { "_total" } else { "" };
+            served.insert(format!("{name}{end}"), kind.to_owned());
+        }
+    }
+    let document = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/METRICS.md");
+    let document = fs::read_to_string(document).unwrap();
+    let rows = document.lines().filter_map(|line| {
+        let (name, rest) = line.strip_prefix("| `")?.split_once("` | ")?;
+        let (kind, _) = rest.split_once(" | ")?;
+        Some((name.to_owned(), kind.to_owned()))
+    });
+    let documented: BTreeMap<String, String> = rows.collect();
+    for (name, kind) in &served {
+        assert_eq!(documented.get(name), Some(kind), "{name}");
+    }
+    let of_watch = documented
+        .keys()
+        .filter(|name| name.starts_with("forerun_watch_"));
+    for name in of_watch {
+        assert!(served.contains_key(name), "{name} is not served:\n{page}");
+    }
 }
 
 #[test]
@@ -262,16 +422,27 @@ fn a_dry_run_an_exclusion_and_a_pause_set_nothing() {
 
 #[test]
 fn a_program_that_asked_for_its_own_readahead_keeps_it() {
-    let Some(disk) = Disk::new() else { return };
-    let watching = disk.watch(&[]);
-    let mut file = File::open(disk.point().join("file")).unwrap();
-    fadvise(&file, 0, None, Advice::DontNeed).unwrap();
-    fadvise(&file, 0, None, Advice::Sequential).unwrap();
-    let mut buffer = vec![0; 16 << 20];
-    file.read_exact(&mut buffer).unwrap();
-    let text = watching.end();
-    assert_eq!(number(&text, "limits set "), 0, "{text}");
-    assert!(text.contains("the program set its own readahead"), "{text}");
+    for (advice, cause) in [
+        (
+            Advice::Sequential,
+            Some("the program set its own readahead"),
+        ),
+        (Advice::Random, None),
+    ] {
+        let Some(disk) = Disk::new() else { return };
+        let watching = disk.watch(&["--seeing", "readahead"]);
+        let mut file = File::open(disk.point().join("file")).unwrap();
+        fadvise(&file, 0, None, Advice::DontNeed).unwrap();
+        fadvise(&file, 0, None, advice).unwrap();
+        let mut buffer = vec![0; 128 << 10];
+        for _ in 0..128 {
+            file.read_exact(&mut buffer).unwrap();
+        }
+        let text = watching.end();
+        assert_eq!(number(&text, "limits set "), 0, "{advice:?}: {text}");
+        let has = cause.is_none_or(|cause| text.contains(cause));
+        assert!(has, "{advice:?}: {text}");
+    }
 }
 
 #[test]
@@ -281,7 +452,7 @@ fn a_second_watch_of_one_file_system_is_refused() {
     let second = Command::new(cargo_bin!("forerun"))
         .arg("watch")
         .arg(disk.point())
-        .env("FORERUN_RUNTIME_DIR", disk.folder.path())
+        .env("FORERUN_RUNTIME_DIR", disk.runtime())
         .output()
         .unwrap();
     refused(&second, "another `forerun watch`");
@@ -299,6 +470,7 @@ fn guardian(record: &Path) -> (Child, ChildStdin) {
         .args(["watch", "--guardian"])
         .arg(record)
         .stdin(Stdio::piped())
+        .stdout(Stdio::null())
         .spawn()
         .unwrap();
     let pipe = child.stdin.take().unwrap();

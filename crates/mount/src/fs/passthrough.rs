@@ -26,12 +26,11 @@ use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use clap::ValueEnum;
 use forerun_core::Profile;
 use forerun_io::page_cache::pages_cached;
+pub use forerun_surface::daemon::report::Mode;
 use fuser::BackingId;
 use rustix::io::Errno;
-use serde::{Deserialize, Serialize};
 
 use super::beneath;
 use super::gain::Gain;
@@ -58,31 +57,6 @@ pub type Backing = Arc<BackingId>;
 
 /// Makes a file known to the kernel.
 pub type Back<'a> = &'a dyn Fn(&File) -> io::Result<BackingId>;
-
-/// Which files are opened in passthrough.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Mode {
-    /// Files for which it is faster.
-    #[default]
-    Auto,
-    /// Files for which it is possible.
-    Always,
-    /// None.
-    Never,
-}
-
-impl Mode {
-    /// As it is written on the command line.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Auto => "auto",
-            Self::Always => "always",
-            Self::Never => "never",
-        }
-    }
-}
 
 /// A file whose mode is to be decided.
 #[derive(Clone, Copy, Debug)]

@@ -34,6 +34,7 @@ use std::time::{Duration, Instant};
 
 use forerun_io::Reader;
 use forerun_io::footprint::Pages;
+use forerun_surface::daemon::caught;
 use fuser::Errno;
 
 use self::admission::Admission;
@@ -42,7 +43,7 @@ use super::wire::errno;
 use crate::fs::beneath;
 use crate::fs::ends::{Answer, Verdict};
 use crate::fs::nodes::Node;
-use crate::lanes::{LaneOf, Lanes, caught};
+use crate::lanes::{LaneOf, Lanes};
 use crate::lock;
 use crate::mounted::Mounted;
 use crate::open_file::OpenFile;

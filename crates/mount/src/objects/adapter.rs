@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use forerun_io::source::tree::Entry;
+use forerun_surface::daemon::caught;
 use fuser::{
     BackgroundSession, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation,
     INodeNo, InitFlags, KernelConfig, LockOwner, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory,
@@ -25,7 +26,7 @@ use crate::fuse::host::AheadHost;
 use crate::fuse::reads::{Read, Reads};
 use crate::fuse::wire::errno;
 use crate::fuse::{REQUEST_BYTES_MAX, session};
-use crate::lanes::{LaneOf, Lanes, caught};
+use crate::lanes::{LaneOf, Lanes};
 use crate::mounted::Serving;
 use crate::read_times::ReadTimes;
 use crate::trust::{TTL, Trust};

@@ -16,7 +16,7 @@ use std::path::{Component, Path};
 use crate::commands::ctl::print;
 use crate::failure::Failure;
 use crate::files::{open_stream, plain};
-use crate::mount::announcements::{FULL, Range, Taken};
+use crate::mount::announced::{FULL, Range, Taken};
 use crate::mount::control::{Answer, Question, REQUEST_BYTES_MAX, ask};
 use crate::mount::sockets::Sockets;
 use crate::quantity::parse_size;

@@ -28,6 +28,7 @@ impl Rates {
         start.elapsed_ns = 0;
         start.counters.clear();
         start.open_files.clear();
+        start.watch = None;
         if let Some(device) = &mut start.device {
             device.busy_ns = 0;
         }
@@ -43,6 +44,10 @@ impl Rates {
             let value = value.as_u64().unwrap_or(0);
             (name.clone(), rate(count(before, name), value))
         });
+        let (earlier, later) = (of_watch(before), of_watch(now));
+        let of_watch = later.into_iter().zip(earlier);
+        let of_watch =
+            of_watch.map(|((name, now), (_, before))| (name.to_owned(), rate(before, now)));
         let key = |file: &crate::mount::report::OpenFileReport| (file.path.clone(), file.process);
         let read: HashMap<_, _> = before
             .open_files
@@ -56,7 +61,7 @@ impl Rates {
         let busy = |report: &Report| report.device.as_ref().map_or(0, |device| device.busy_ns);
         Self {
             over,
-            counters: counters.collect(),
+            counters: counters.chain(of_watch).collect(),
             files: files.collect(),
             // Service is counted when it begins, so a long request may exceed the period.
             device_busy: (rate(busy(before), busy(now)) / 1e9).min(1.0),
@@ -75,6 +80,16 @@ impl Rates {
             .copied()
             .unwrap_or(0.0)
     }
+}
+
+/// Counters that a watch has beside those of the engine.
+fn of_watch(report: &Report) -> [(&'static str, u64); 3] {
+    let watch = report.watch.clone().unwrap_or_default();
+    [
+        ("events", watch.events),
+        ("missed_bytes", watch.missed_bytes),
+        ("limits_set", watch.limits_set),
+    ]
 }
 
 /// A counter of a report.

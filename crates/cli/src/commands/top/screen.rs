@@ -29,7 +29,7 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::Widget;
 
 use super::rates::{Rates, count};
-use super::{devices, files};
+use super::{devices, files, watched};
 use crate::mount::fs::passthrough::Mode;
 use crate::mount::report::Report;
 use crate::quantity::{rough_duration, rough_size};
@@ -42,18 +42,27 @@ pub(super) fn draw(
     area: Rect,
     into: &mut Buffer,
 ) {
-    let head = lines(report, rates);
+    let head = match &report.watch {
+        Some(watch) => watched::head(report, watch, rates),
+        None => lines(report, rates).into(),
+    };
+    let left = report.watch.as_ref().map(watched::not_steered);
+    let left = left.unwrap_or_default();
     let devices = devices::lines(&report.queues, &report.passthrough);
     let height = |lines: usize| Constraint::Length(u16::try_from(lines + 1).unwrap_or(u16::MAX));
     let parts = [
         height(head.len()),
         height(devices.len()),
         Constraint::Fill(1),
+        Constraint::Length(u16::try_from(left.len()).unwrap_or(u16::MAX)),
         Constraint::Length(mounts.is_some().into()),
     ];
-    let [top, middle, files_area, foot] = Layout::vertical(parts).areas(area);
-    let rows = top.rows().take(head.len()).chain(middle.rows());
-    for (line, row) in head.into_iter().chain(devices).zip(rows) {
+    let [top, middle, files_area, below, foot] = Layout::vertical(parts).areas(area);
+    let rows = top.rows().take(head.len());
+    let rows = rows
+        .chain(middle.rows().take(devices.len()))
+        .chain(below.rows());
+    for (line, row) in head.into_iter().chain(devices).chain(left).zip(rows) {
         render(line, row, into);
     }
     files::table(report, rates, files_area).render(files_area, into);
@@ -74,13 +83,13 @@ fn render(line: Line<'_>, row: Rect, into: &mut Buffer) {
 fn keys<'a>(mounts: usize) -> Line<'a> {
     let next = match mounts {
         1 => String::new(),
-        _ => format!("   Tab next of {mounts} mounts"),
+        _ => format!("   Tab next of {mounts}"),
     };
     let words = "hits were in memory when asked for, late ones on the way, misses neither";
     Line::from(format!("q quits{next}   {words}")).dim()
 }
 
-/// A line for each mount.
+/// A line for each daemon.
 pub(super) fn list(mounts: &[(PathBuf, Report)]) -> String {
     let wide = |of: fn(&Report) -> &str| {
         let widths = mounts.iter().map(|(_, report)| of(report).chars().count());
@@ -198,7 +207,11 @@ fn open_files<'a>(report: &Report) -> Line<'a> {
     )
 }
 
-fn line<'a>(name: &'a str, value: String, more: &[(&'a str, String)]) -> Line<'a> {
+pub(super) fn line<'a>(
+    name: &'static str,
+    value: String,
+    more: &[(&'static str, String)],
+) -> Line<'a> {
     let mut spans = vec![Span::from(format!("{name:<9}")).bold(), Span::from(value)];
     for (index, (name, value)) in more.iter().enumerate() {
         let gap = if index == 0 && spans[1].content.is_empty() {
@@ -217,7 +230,8 @@ mod tests {
     use super::*;
     use crate::estimate::{Basis, Estimate, Origins};
     use crate::mount::report::{
-        DeviceReport, OpenFileReport, PassthroughReport, QueueReport, StreamReport,
+        DeviceReport, NotSteeredReport, OpenFileReport, PassthroughReport, QueueReport,
+        StreamReport, WatchReport,
     };
 
     fn report() -> Report {
@@ -259,6 +273,7 @@ mod tests {
             counters: counters.as_object().unwrap().clone(),
             known_files: 3,
             journal_error: None,
+            watch: None,
             passthrough: PassthroughReport {
                 possible: true,
                 opens: 5,
@@ -333,6 +348,73 @@ READ/S    AT    SIZE      WINDOW   AHEAD    WAIT PROCESS                FILE
             "{text}"
         );
         assert!(text.lines().nth(1).unwrap().ends_with('…'), "{text}");
+    }
+
+    #[test]
+    fn a_watch_has_what_it_steers_and_what_it_cannot() {
+        let not = |process: u32, program: &str, cause: &str, bytes| NotSteeredReport {
+            cause: cause.into(),
+            process,
+            program: program.into(),
+            bytes,
+        };
+        let watch = WatchReport {
+            paths: vec!["/data".into()],
+            seeing: "readahead".into(),
+            events: 80,
+            streams: 2,
+            missed_bytes: 100_000_000,
+            limits_set: 10,
+            setting_ns: 920_000,
+            held_most_ns: 400_000,
+            not_steered: vec![
+                not(
+                    812,
+                    "nfsd",
+                    "threads of the kernel (nfsd, ksmbd, loop)",
+                    2_000_000,
+                ),
+                not(0, "", "closed meanwhile", 100_000),
+            ],
+            ..WatchReport::default()
+        };
+        let report = Report {
+            source: "ext4 8:0".into(),
+            mountpoint: "/data".into(),
+            watch: Some(watch),
+            ..report()
+        };
+        let text = as_text(&report, &Rates::since_start(&report), (120, 15));
+        snapbox::assert_data_eq!(
+            text,
+            snapbox::str![[r#"
+forerun  ext4 8:0 at /data   up 2.00 s   rates over 2.00 s   seeing readahead
+missed   50.0 MB/s   events 40.0/s   lost 0   streams 2   state steers
+steered  97.9 %   limits set 5.0/s   each 92.0 us   spared 0   descriptor held at most 400.0 us
+memory   pages lost 0   windows 0.0/s
+
+DEVICE   QUEUED FLIGHT   SWITCH        RATE SERVERS    DEPTH  FROM
+emulated     12      2  12.0 ms  220.0 MB/s      1?  2.64 MB  1,204 requests, ? told
+
+READ/S    AT    SIZE      WINDOW   AHEAD    WAIT PROCESS                FILE
+21.5 MB   43 %  100.0 MB  4.19 MB  6.29 MB  2    4711 tar               logs/?[2J
+          81 %            4.19 MB  2.10 MB  0
+500.0 kB  1 %   100.0 MB  -        -        -    4711 tar               slow
+NOT STEERED   SHARE     BYTES PROCESS                CAUSE
+              2.0 %   2.00 MB     812 nfsd           threads of the kernel (nfsd, ksmbd, loop)
+              0.1 %  100.0 kB others                 closed meanwhile
+
+"#]]
+        );
+        let mut paused = report;
+        if let Some(watch) = &mut paused.watch {
+            (watch.is_paused, watch.not_steered) = (true, Vec::new());
+        }
+        let text = as_text(&paused, &Rates::since_start(&paused), (120, 15));
+        assert!(
+            text.contains("state paused") && !text.contains("NOT STEERED"),
+            "{text}"
+        );
     }
 
     #[test]

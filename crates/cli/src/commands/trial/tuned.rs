@@ -1,4 +1,4 @@
-//! `forerun try --tuned`: the kernel as it is, the kernel at its best constant setting, and forerun.
+//! `forerun try --tuned`: the kernel as it is, at its best constant setting, with windows that a watch steers, and a mount.
 //!
 //! The setting is found as by `forerun tune`, for one reader and as many as the trial has, and is made for the
 //! runs of its candidate alone.
@@ -16,10 +16,11 @@ use crate::trial::cold;
 use crate::trial::files::Chosen;
 use crate::trial::side::{Kernel, Side};
 use crate::trial::tuned::Tuned;
+use crate::trial::watched::Watched;
 use crate::tune::Setting;
 use crate::tune::costs::Costs;
 use crate::tune::devices::{Devices, Sys};
-use crate::tune::record::Folder;
+use crate::tune::folder::Folder;
 use crate::tune::trying::{Trying, values};
 use crate::tune::{memory, place};
 
@@ -32,7 +33,7 @@ pub(super) fn check(args: &Try) -> Result<Devices, Failure> {
     Ok(devices)
 }
 
-/// Runs the trial of three candidates.
+/// Runs the trial of four candidates, or of three where no watch can be had.
 pub(super) fn run(
     args: &Try,
     chosen: &Chosen,
@@ -60,8 +61,20 @@ pub(super) fn run(
         setting,
         trying: Rc::new(RefCell::new(trying)),
     };
+    let watched = Watched {
+        folder: chosen.folder.clone(),
+    };
+    let watched = match watched.begin() {
+        Ok(_) => Some(watched),
+        Err(why) => {
+            print(format!("Without a watch ({why}).\n\n"))?;
+            None
+        }
+    };
     let prepare = |parts: &[Vec<_>]| cold::drop_pages(chosen, parts);
-    let sides: [&dyn Side; 3] = [kernel, &tuned, forerun];
+    let mut sides: Vec<&dyn Side> = vec![kernel, &tuned];
+    sides.extend(watched.as_ref().map(|watched| watched as &dyn Side));
+    sides.push(forerun);
     let all = rates(args, chosen, &sides, &prepare)?;
     let rule = format!("forerun tune {}", quoted(&args.path));
     let ways = [
@@ -72,9 +85,19 @@ pub(super) fn run(
                 "Take the tuned kernel:\n  {echo}\nFor good, the rule that this command prints:\n  {rule}"
             ),
         ),
+        (
+            "watch",
+            format!(
+                "Take the watch:\n  forerun watch {}",
+                quoted(&chosen.folder)
+            ),
+        ),
         ("forerun", format!("Take forerun:\n  {command}")),
     ];
-    let ways = ways.map(|(name, answer)| Way { name, answer });
+    let ways = ways.map(|(name, answer)| Way { name, answer }).into_iter();
+    let ways: Vec<Way> = ways
+        .filter(|way| way.name != "watch" || watched.is_some())
+        .collect();
     print(choice::text(&all, &ways))
 }
 
@@ -95,10 +118,10 @@ fn best(args: &Try, chosen: &Chosen, devices: &Devices) -> Result<(Costs, Settin
 /// The commands that set it.
 fn echo(devices: &Devices, setting: &Setting) -> String {
     let values = values(devices, setting).into_iter();
-    let differs = |(knob, value): &(crate::tune::knob::Knob, String)| {
+    let differs = |(knob, value): &(forerun_surface::undo::knob::Knob, String)| {
         knob.read().ok().as_ref() != Some(value)
     };
-    let echo = |(knob, value): (crate::tune::knob::Knob, String)| {
+    let echo = |(knob, value): (forerun_surface::undo::knob::Knob, String)| {
         format!("echo {value} > {}", knob.path().display())
     };
     values

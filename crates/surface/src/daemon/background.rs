@@ -1,4 +1,4 @@
-//! A mount in the background that is known to work before the command returns.
+//! A daemon in the background that is known to work before the command returns.
 //!
 //! Called by `mount` unless `--foreground`, and by `watch --background`. A process with threads cannot fork, so the same
 //! binary is started once more with `--report-ready`, and reports its result on standard output:
@@ -13,6 +13,7 @@
 //!   | exit 2
 //! ```
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::net::UnixDatagram;
@@ -22,26 +23,25 @@ use std::process::{Command, Stdio};
 
 use rustix::io::Errno;
 
-use super::options::expand;
 use crate::failure::Failure;
 
 /// The socket of the system's log.
 const LOG: &str = "/dev/log";
 
-/// The word for a mount that works.
+/// The word for a daemon that works.
 const READY: &str = "ready";
 
-/// Starts the mount this process was asked for in the background, and waits until it works.
+/// Starts the daemon of these words, the command line with the program's name, in the background, and waits until it
+/// works.
 ///
 /// # Errors
 /// The error of that process.
-pub fn start() -> Result<(), Failure> {
+pub fn start(words: impl IntoIterator<Item = OsString>) -> Result<(), Failure> {
     let cannot = |e: io::Error| Failure::Run(format!("cannot start in the background: {e}"));
-    let words = expand(std::env::args_os());
     let mut child = Command::new(std::env::current_exe().map_err(cannot)?)
         // Not the name mount(8) may have called us by: the words are expanded already.
         .arg0("forerun")
-        .args(words.iter().skip(1))
+        .args(words.into_iter().skip(1))
         .arg("--report-ready")
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -49,7 +49,7 @@ pub fn start() -> Result<(), Failure> {
         .map_err(cannot)?;
     let mut said = String::new();
     if let Some(output) = child.stdout.take() {
-        // One line, not all there is: the mount may keep its output open.
+        // One line, not all there is: the daemon may keep its output open.
         BufReader::new(output)
             .read_line(&mut said)
             .map_err(cannot)?;
@@ -67,18 +67,38 @@ pub fn start() -> Result<(), Failure> {
     }
 }
 
+/// Is that daemon: begins, tells the starting program that it works or why not, and goes on to its end.
+///
+/// # Errors
+/// It failed after it had begun; that is in the system's log, too.
+pub fn serve<D>(
+    begin: impl FnOnce() -> Result<D, Failure>,
+    wait: impl FnOnce(D) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    leave_session();
+    let begun = begin().and_then(|daemon| {
+        let gone = |e| Failure::Run(format!("the program that started this one is gone: {e}"));
+        report_ready().map_err(gone)?;
+        Ok(daemon)
+    });
+    match begun {
+        Ok(daemon) => wait(daemon).inspect_err(log_failure),
+        Err(failure) => {
+            report_failure(&failure);
+            Ok(())
+        }
+    }
+}
+
 /// Leaves the session of the starting program: its terminal's signals are not for us.
-pub fn leave_session() {
+fn leave_session() {
     // It fails for the leader of a process group, which a child just started is not.
     let _ = rustix::process::setsid();
 }
 
-/// Says that the mount works, and lets go of all descriptors of the starting program. Lines of the log go to the
+/// Says that the daemon works, and lets go of all descriptors of the starting program. Lines of the log go to the
 /// system's from here on, a datagram each; they are lost where there is none.
-///
-/// # Errors
-/// They are gone already.
-pub fn report_ready() -> io::Result<()> {
+fn report_ready() -> io::Result<()> {
     let mut output = io::stdout().lock();
     writeln!(output, "{READY}")?;
     output.flush()?;
@@ -101,7 +121,7 @@ fn connected(log: &Path) -> io::Result<UnixDatagram> {
 }
 
 /// Logs a later failure: no terminal shows this process's output, but the system keeps a log.
-pub fn log_failure(failure: &Failure) {
+fn log_failure(failure: &Failure) {
     log_to(Path::new(LOG), failure);
 }
 
@@ -114,7 +134,7 @@ fn log_to(log: &Path, failure: &Failure) {
 }
 
 /// Reports a failure instead.
-pub fn report_failure(failure: &Failure) {
+fn report_failure(failure: &Failure) {
     let code = if matches!(failure, Failure::Usage(_)) {
         2
     } else {

@@ -1,8 +1,8 @@
 //! Families of metrics: a name with its help and its samples, and how they are encoded.
 //!
-//! A [`Page`] collects the families that [`page`](super::page) lists, and [`Families`] hands them
+//! A [`Page`] collects the families of a daemon, and [`Families`] hands them
 //! to Prometheus' own encoder, which ends names with their unit and counters with `_total`. Nothing
-//! here refers to a mount.
+//! here refers to a daemon.
 
 use std::fmt;
 
@@ -13,26 +13,35 @@ use prometheus_client::registry::Unit;
 
 /// A metric with its samples.
 #[derive(Debug)]
-pub(super) struct Family {
+pub struct Family {
     /// Without the unit and `_total`.
-    pub(super) name: &'static str,
-    pub(super) unit: Option<Unit>,
-    pub(super) help: &'static str,
-    pub(super) values: Values,
+    pub name: &'static str,
+    /// Of its values.
+    pub unit: Option<Unit>,
+    /// One sentence.
+    pub help: &'static str,
+    /// Its samples.
+    pub values: Values,
 }
 
+/// Samples of a kind.
 #[derive(Debug)]
-pub(super) enum Values {
+pub enum Values {
+    /// They only grow.
     Counters(Vec<Sample>),
+    /// They come and go.
     Gauges(Vec<Sample>),
     /// Count of each bound, and the sum.
     Histogram(Vec<(f64, u64)>, f64),
 }
 
+/// A value.
 #[derive(Debug)]
-pub(super) struct Sample {
-    pub(super) labels: Vec<(&'static str, String)>,
-    pub(super) value: f64,
+pub struct Sample {
+    /// Which one of the family it is.
+    pub labels: Vec<(&'static str, String)>,
+    /// The value itself.
+    pub value: f64,
 }
 
 /// The families of a page.
@@ -80,11 +89,12 @@ fn encode(metric: &mut MetricEncoder<'_>, grows: bool, value: f64) -> Result<(),
 }
 
 /// Collects families.
-#[derive(Default)]
-pub(super) struct Page(pub(super) Vec<Family>);
+#[derive(Debug, Default)]
+pub struct Page(pub Vec<Family>);
 
 impl Page {
-    pub(super) fn family(
+    /// A family of one kind.
+    pub fn family(
         &mut self,
         grows: bool,
         (name, unit): (&'static str, Option<Unit>),
@@ -103,36 +113,35 @@ impl Page {
         });
     }
 
-    pub(super) fn counter(&mut self, name: &'static str, help: &'static str, value: u64) {
+    /// A number that only grows.
+    pub fn counter(&mut self, name: &'static str, help: &'static str, value: u64) {
         self.family(true, (name, None), help, vec![plain(value as f64)]);
     }
 
-    pub(super) fn bytes(&mut self, name: &'static str, help: &'static str, value: u64) {
+    /// Bytes that only grow.
+    pub fn bytes(&mut self, name: &'static str, help: &'static str, value: u64) {
         let unit = Some(Unit::Bytes);
         self.family(true, (name, unit), help, vec![plain(value as f64)]);
     }
 
-    pub(super) fn seconds(&mut self, name: &'static str, help: &'static str, ns: u64) {
+    /// Time that only grows.
+    pub fn seconds(&mut self, name: &'static str, help: &'static str, ns: u64) {
         let unit = Some(Unit::Seconds);
         self.family(true, (name, unit), help, vec![plain(ns as f64 / 1e9)]);
     }
 
-    pub(super) fn gauge(&mut self, name: &'static str, help: &'static str, value: u64) {
+    /// A number.
+    pub fn gauge(&mut self, name: &'static str, help: &'static str, value: u64) {
         self.family(false, (name, None), help, vec![plain(value as f64)]);
     }
 
-    pub(super) fn gauge_of(
-        &mut self,
-        name: &'static str,
-        unit: Unit,
-        help: &'static str,
-        value: f64,
-    ) {
+    /// A quantity.
+    pub fn gauge_of(&mut self, name: &'static str, unit: Unit, help: &'static str, value: f64) {
         self.family(false, (name, Some(unit)), help, vec![plain(value)]);
     }
 
     /// Parts of a whole, each with a label; bytes.
-    pub(super) fn parts<const N: usize>(
+    pub fn parts<const N: usize>(
         &mut self,
         grows: bool,
         name: &'static str,
@@ -151,7 +160,9 @@ fn plain(value: f64) -> Sample {
     Sample { labels, value }
 }
 
-pub(super) fn labelled(label: &'static str, of: &str, value: u64) -> Sample {
+/// A sample with one label.
+#[must_use]
+pub fn labelled(label: &'static str, of: &str, value: u64) -> Sample {
     Sample {
         labels: vec![(label, of.to_owned())],
         value: value as f64,

@@ -1,32 +1,29 @@
 //! The control socket: one line of JSON is a request, one line of JSON its answer.
 //!
 //! Served for `forerun ctl` and `forerun top`, on one thread that [waits for no client](super::clients): an
-//! answer takes microseconds, and a client has five seconds in all. Announcements open files, which
-//! may block for as long as a server does not answer, so [`announcements`](super::announcements)
-//! answers them. Only the mount's own user can connect.
+//! answer takes microseconds, and a client has five seconds in all. What a daemon answers is its own ([`Answers`]);
+//! announcements open files, which may block for as long as a server does not answer, so another thread of a mount
+//! answers them. Only the daemon's own user can connect.
 //!
-//! The kernel's readahead and the engine's part of its memory can be changed while a mount runs.
-//! Its methods cannot: its journal begins with its settings.
+//! The kernel's readahead and the engine's part of its memory can be changed while a mount runs, and a watch can
+//! pause. Methods cannot be changed: a journal begins with its settings.
 
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use forerun_core::Bytes;
 use rustix::fs::Mode;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with};
 use rustix::process::umask;
 use serde::{Deserialize, Serialize};
 
-use super::announcements::{Announcements, Range, Taken};
+use super::announced::{Range, Taken};
 use super::clients::{Asked, Protocol, Server, connection};
-use super::readahead;
-use super::report::{Limits, Report, Watched};
+use super::report::{Limits, Report};
 use crate::failure::Failure;
 use crate::files::plain;
 
@@ -43,7 +40,7 @@ const ANSWER_PATIENCE: Duration = Duration::from_secs(10);
 /// The longest answer that a client takes: 100,000 open files are 40 MB.
 const ANSWER_BYTES_MAX: u64 = 64 << 20;
 
-/// How often a client tries again whose mount has not accepted 4,096 others yet.
+/// How often a client tries again whose daemon has not accepted 4,096 others yet.
 const BUSY: Duration = Duration::from_millis(20);
 
 /// A request.
@@ -64,6 +61,10 @@ pub enum Question {
         /// How much.
         bytes: u64,
     },
+    /// Let a watch set nothing; answered with whether it is paused.
+    Pause,
+    /// Let it go on; answered with whether it is paused.
+    Resume,
     /// These ranges will be read next, after those announced before.
     Hint {
         /// In the order in which they will be read.
@@ -81,11 +82,26 @@ pub enum Answer {
     Hints(Taken),
     /// To the others.
     Limits(Limits),
+    /// To `Pause` and `Resume`.
+    Paused(bool),
     /// It could not be done.
     Error(String),
 }
 
-/// The socket of a running mount. Goes away when dropped.
+/// A daemon's answers.
+pub trait Answers: Send {
+    /// To a question; takes no longer than a client waits.
+    fn answer(&self, question: Question) -> Answer;
+
+    /// Announced ranges, of which another thread answers the client.
+    ///
+    /// # Errors
+    /// They are not taken, in words; with the client.
+    fn announced(&self, ranges: Vec<Range>, client: UnixStream)
+    -> Result<(), (String, UnixStream)>;
+}
+
+/// The socket of a running daemon. Goes away when dropped.
 #[derive(Debug)]
 pub struct Control {
     path: PathBuf,
@@ -95,18 +111,13 @@ impl Control {
     /// Makes the socket and serves it.
     ///
     /// # Errors
-    /// Something else is there, or a mount that runs.
-    pub fn start(path: &Path, watched: Arc<Watched>) -> Result<Self, Failure> {
+    /// Something else is there, or a daemon that runs.
+    pub fn start(path: &Path, answers: impl Answers + 'static) -> Result<Self, Failure> {
         let refused = |e: io::Error| Failure::unusable(path, plain(&e));
         let path = std::path::absolute(path).map_err(refused)?;
         clear(&path)?;
         let listener = listen(&path)?;
-        let announcements = Announcements::new(watched.clone());
-        let mut server = Server::new(Questions {
-            listener,
-            watched,
-            announcements,
-        });
+        let mut server = Server::new(Questions { listener, answers });
         let serve = move || server.run();
         thread::Builder::new()
             .name("forerun-control".into())
@@ -122,13 +133,19 @@ impl Drop for Control {
     }
 }
 
-/// Removes the socket of a mount that is no more.
+/// Removes the socket of a daemon that is no more.
 fn clear(path: &Path) -> Result<(), Failure> {
     // One that takes no connection at once listens all the same.
     let busy = |e: &io::Error| e.kind() == io::ErrorKind::WouldBlock;
     match connect(path, Instant::now()) {
-        Ok(_) => Err(Failure::unusable(path, "another mount listens here")),
-        Err(e) if busy(&e) => Err(Failure::unusable(path, "another mount listens here")),
+        Ok(_) => Err(Failure::unusable(
+            path,
+            "another mount or watch listens here",
+        )),
+        Err(e) if busy(&e) => Err(Failure::unusable(
+            path,
+            "another mount or watch listens here",
+        )),
         Err(e) if e.kind() == io::ErrorKind::ConnectionRefused => {
             let is_socket =
                 |m: std::fs::Metadata| std::os::unix::fs::FileTypeExt::is_socket(&m.file_type());
@@ -143,7 +160,7 @@ fn clear(path: &Path) -> Result<(), Failure> {
 }
 
 /// Listens at a path. The socket gets its name once it listens: one that does not is taken for that of a
-/// killed mount.
+/// killed daemon.
 fn listen(path: &Path) -> Result<UnixListener, Failure> {
     let refused = |e: io::Error| Failure::unusable(path, plain(&e));
     let first = path.with_file_name(format!(".{}", std::process::id()));
@@ -161,7 +178,9 @@ fn listen(path: &Path) -> Result<UnixListener, Failure> {
     };
     umask(before);
     let listener = bound.map_err(|e| match e.kind() {
-        io::ErrorKind::AlreadyExists => Failure::unusable(path, "another mount listens here"),
+        io::ErrorKind::AlreadyExists => {
+            Failure::unusable(path, "another mount or watch listens here")
+        }
         _ => refused(e),
     })?;
     listener.set_nonblocking(true).map_err(refused)?;
@@ -169,13 +188,12 @@ fn listen(path: &Path) -> Result<UnixListener, Failure> {
 }
 
 /// The questions of this user's commands.
-struct Questions {
+struct Questions<A> {
     listener: UnixListener,
-    watched: Arc<Watched>,
-    announcements: Announcements,
+    answers: A,
 }
 
-impl Protocol for Questions {
+impl<A: Answers> Protocol for Questions<A> {
     type Stream = UnixStream;
 
     fn listener(&self) -> BorrowedFd<'_> {
@@ -197,7 +215,7 @@ impl Protocol for Questions {
                 Ok(()) => return Asked::Passed,
                 Err(why) => Answer::Error(why),
             },
-            Ok(question) => answer(&self.watched, &question),
+            Ok(question) => self.answers.answer(question),
             Err(error) => Answer::Error(format!("not a question: {error}")),
         };
         let head = text(&answer).unwrap_or_default();
@@ -206,7 +224,7 @@ impl Protocol for Questions {
     }
 }
 
-impl Questions {
+impl<A: Answers> Questions<A> {
     /// Ranges are announced, and the client answered, by a thread that may wait for a server.
     fn pass_on(&self, ranges: Vec<Range>, client: &UnixStream) -> Result<(), String> {
         let client = client.try_clone().and_then(|client| {
@@ -215,33 +233,13 @@ impl Questions {
             Ok(client)
         });
         let client = client.map_err(|error| plain(&error))?;
-        self.announcements
-            .later(ranges, client)
+        self.answers
+            .announced(ranges, client)
             .map_err(|(why, client)| {
                 // This thread waits for no client.
                 let _ = client.set_nonblocking(true);
                 why
             })
-    }
-}
-
-fn answer(watched: &Watched, question: &Question) -> Answer {
-    match question {
-        Question::Stats => match watched.report() {
-            Some(report) => Answer::Stats(Box::new(report)),
-            None => Answer::Error("the mount has ended".into()),
-        },
-        Question::SetKernelReadahead { bytes } => {
-            match readahead::set(watched.device(), Bytes(*bytes)) {
-                Ok(()) => Answer::Limits(watched.limits()),
-                Err(error) => Answer::Error(format!("the kernel's readahead: {error}")),
-            }
-        }
-        Question::SetMemory { bytes } => match watched.limit_memory(Bytes(*bytes)) {
-            Ok(()) => Answer::Limits(watched.limits()),
-            Err(error) => Answer::Error(error),
-        },
-        Question::Limits | Question::Hint { .. } => Answer::Limits(watched.limits()),
     }
 }
 
@@ -252,14 +250,17 @@ fn text(answer: &Answer) -> io::Result<Vec<u8>> {
 }
 
 /// Answers a client.
-pub(super) fn reply(mut client: &UnixStream, answer: &Answer) -> io::Result<()> {
+///
+/// # Errors
+/// It is gone, or does not take its answer in time.
+pub fn reply(mut client: &UnixStream, answer: &Answer) -> io::Result<()> {
     client.write_all(&text(answer)?)
 }
 
-/// Asks a running mount.
+/// Asks a running daemon.
 ///
 /// # Errors
-/// No process listens, or the listener is no mount.
+/// No process listens, or the listener is no daemon of ours.
 pub fn ask(path: &Path, question: &Question) -> Result<Answer, Failure> {
     ask_within(path, question, ANSWER_PATIENCE)
 }
@@ -279,7 +280,9 @@ pub fn ask_within(path: &Path, question: &Question, patience: Duration) -> Resul
         _ => Failure::broken(path, plain(&e)),
     };
     let mut stream = connect(path, until).map_err(|e| match e.kind() {
-        io::ErrorKind::ConnectionRefused => Failure::unusable(path, "no mount listens here"),
+        io::ErrorKind::ConnectionRefused => {
+            Failure::unusable(path, "no mount or watch listens here")
+        }
         io::ErrorKind::WouldBlock => failed(e),
         _ => Failure::unusable(path, plain(&e)),
     })?;

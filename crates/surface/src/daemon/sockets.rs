@@ -1,4 +1,4 @@
-//! Paths of the control sockets of mounts, by which `forerun top` finds them.
+//! Paths of the control sockets of mounts and watches, by which `forerun top` finds them.
 //!
 //! Each daemon makes one in a folder of its user, named after its process, unless `--control` says
 //! otherwise. The folder is the user's alone (mode 0700), as the sockets are: a mount's report names
@@ -25,7 +25,6 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::control::{Answer, Question, ask_within, connect};
-use super::point;
 use super::report::Report;
 use crate::environment::Environment;
 use crate::failure::Failure;
@@ -34,7 +33,7 @@ use crate::files::plain;
 /// Where a folder of users without another one is; not `TMPDIR`, which two sessions of a user may have different.
 const LAST: &str = "/tmp";
 
-/// Time limit of the answers of all mounts when they are looked for: one takes a millisecond.
+/// Time limit of the answers of all daemons when they are looked for: one takes a millisecond.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The folders of this user's sockets.
@@ -44,12 +43,15 @@ pub struct Sockets {
     folders: Vec<PathBuf>,
     /// The user named the folder.
     is_named: bool,
+    /// Whether a mount of ours is on a path, by the kernel's list alone.
+    is_mounted: fn(&Path) -> bool,
 }
 
 impl Sockets {
-    /// Finds the folders, which need not be there.
+    /// Finds the folders, which need not be there. `is_mounted` says whether a mount of ours is on a path, by the kernel's
+    /// list alone: a question for its attributes may hang.
     #[must_use]
-    pub fn of(environment: &Environment) -> Self {
+    pub fn of(environment: &Environment, is_mounted: fn(&Path) -> bool) -> Self {
         let set = |value: &Option<OsString>| {
             let value = value.as_ref().filter(|value| !value.is_empty());
             // A daemon leaves the folder in which it was started.
@@ -59,6 +61,7 @@ impl Sockets {
             return Self {
                 folders: vec![folder],
                 is_named: true,
+                is_mounted,
             };
         }
         let user = rustix::process::geteuid();
@@ -76,11 +79,12 @@ impl Sockets {
         Self {
             folders,
             is_named: false,
+            is_mounted,
         }
     }
 
     /// A name for the socket of this process, in the first folder that can be used; makes the folder. None, with a
-    /// line of the log, where there is no such folder: the mount works all the same.
+    /// line of the log, where there is no such folder: the daemon works all the same.
     ///
     /// # Errors
     /// The folder that the user named cannot be used.
@@ -94,7 +98,7 @@ impl Sockets {
             }
         }
         tracing::warn!(
-            "`forerun top` will not find this mount: {}",
+            "`forerun top` will not find this one: {}",
             refused.join("; ")
         );
         Ok(None)
@@ -134,7 +138,7 @@ impl Sockets {
         }
     }
 
-    /// The mounts that run and answer, in the order of their mount points.
+    /// The mounts and watches that run and answer, in the order of their mount points and paths.
     #[must_use]
     pub fn running(&self) -> Vec<(PathBuf, Report)> {
         let folders = self.folders.iter().filter(|folder| check(folder).is_ok());
@@ -157,7 +161,7 @@ impl Sockets {
         running
     }
 
-    /// The socket of a mount, which is given by its mount point or by the socket itself.
+    /// The socket of a mount or a watch, which is given by its mount point, by one of its paths, or by the socket itself.
     ///
     /// # Errors
     /// Neither of the two.
@@ -168,7 +172,7 @@ impl Sockets {
         let by_name = |path: &Path| {
             let path: PathBuf = path.components().collect();
             let found = self.running().into_iter();
-            let mut found = found.filter(|(_, report)| Path::new(&report.mountpoint) == path);
+            let mut found = found.filter(|(_, report)| report.is_at(&path));
             found.next().map(|(socket, _)| socket)
         };
         if let Some(socket) = by_name(&absolute) {
@@ -176,12 +180,13 @@ impl Sockets {
         }
         let nowhere = || {
             let folders = self.folders();
-            let why =
-                format!("no mount listens here: neither a socket, nor a mount that {folders} has");
+            let why = format!(
+                "no mount or watch listens here: neither a socket, nor a mount or watch that {folders} has"
+            );
             Failure::unusable(wanted, why)
         };
         // Its daemon may be stopped, and then the question for attributes has no answer either.
-        if point::is_ours(&absolute.components().collect::<PathBuf>()) {
+        if (self.is_mounted)(&absolute.components().collect::<PathBuf>()) {
             return Err(nowhere());
         }
         let there = fs::metadata(wanted).map_err(|e| Failure::unusable(wanted, plain(&e)))?;
@@ -269,10 +274,11 @@ mod tests {
     use super::*;
 
     fn sockets(folder: &Path) -> Sockets {
-        Sockets::of(&Environment {
+        let environment = Environment {
             forerun_runtime_dir: Some(folder.into()),
             ..Environment::default()
-        })
+        };
+        Sockets::of(&environment, |_| false)
     }
 
     fn mode(path: &Path, mode: u32) {
@@ -325,6 +331,7 @@ mod tests {
         let all = Sockets {
             folders: folders.to_vec(),
             is_named: false,
+            is_mounted: |_| false,
         };
         let name = all.name().unwrap().unwrap();
         assert_eq!(name.parent(), Some(&*folders[2]));
@@ -378,7 +385,7 @@ mod tests {
             xdg_runtime_dir: Some("/run/user/7".into()),
             ..Environment::default()
         };
-        let folders = Sockets::of(&environment).folders;
+        let folders = Sockets::of(&environment, |_| false).folders;
         let user = rustix::process::geteuid();
         let last = format!("/tmp/forerun-{}", user.as_raw());
         let of_user = format!("/run/user/{}/forerun", user.as_raw());

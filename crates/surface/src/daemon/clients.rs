@@ -24,9 +24,9 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
 use self::connection::{Answer, Connection};
-use super::lanes::caught;
+use super::caught;
 
-/// Some Prometheus servers, some people with curl; each holds a descriptor of the mount's.
+/// Some Prometheus servers, some people with curl; each holds a descriptor of the daemon's.
 pub(super) const CONNECTIONS_MAX: usize = 32;
 
 /// How long a connection may last: Prometheus' own limit for a scrape is 10 s, and its request and a

@@ -1,6 +1,6 @@
 //! As much of HTTP/1.1 (RFC 9112) as a scrape needs: the request line, and the end of the headers.
 //!
-//! Used by the [metrics](super), behind the [server](crate::clients) that reads requests and sends
+//! Used by the [metrics](super), behind the [server](super::super::clients) that reads requests and sends
 //! answers. It closes after each answer, and does not read bodies.
 //!
 //! ```text
@@ -9,7 +9,7 @@
 
 use std::sync::Arc;
 
-use crate::clients::connection::Answer;
+use crate::daemon::clients::connection::Answer;
 
 /// Prometheus sends 300 bytes; a bearer token may be some thousands. A longer request is no scrape.
 pub(super) const REQUEST_BYTES_MAX: usize = 8 << 10;
@@ -19,7 +19,7 @@ const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset
 
 /// For people who open the address in a browser.
 const INDEX: &str = "<!doctype html><title>forerun</title>\
-                     <p>The counters of this mount are at <a href=\"/metrics\">/metrics</a>.\n";
+                     <p>The counters are at <a href=\"/metrics\">/metrics</a>.\n";
 
 /// The body of the page.
 pub(super) type Page = Arc<[u8]>;

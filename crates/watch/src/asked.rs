@@ -1,0 +1,126 @@
+//! Questions to a watch that runs, and its answers.
+//!
+//! The loop of a watch is one thread and owns its state, so other threads ask it: the control socket and the metrics send
+//! a question, wake the loop and wait for the answer.
+//!
+//! ```text
+//! control thread   question --channel--> loop, between two rounds of events --channel--> Told
+//! metrics thread       "  + a byte into the pipe of its signals
+//! ```
+//!
+//! A watch that nobody asks pays nothing. A loop that does not answer within a second is at work or stopped, and the
+//! client is told so.
+
+use std::io::Write;
+use std::os::unix::net::UnixStream;
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::time::Duration;
+
+use forerun_core::Ledger;
+use forerun_surface::daemon::announced::Range;
+use forerun_surface::daemon::control::{Answer, Answers, Question};
+use forerun_surface::daemon::report::Report;
+
+/// How long the loop may take.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// What is asked of the loop.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Wish {
+    /// Its state.
+    Told,
+    /// Pause, or go on.
+    Pause(bool),
+}
+
+/// The state of a watch.
+#[derive(Clone, Debug)]
+pub(crate) struct Told {
+    pub(crate) report: Report,
+    /// The counters of its engines.
+    pub(crate) ledger: Ledger,
+}
+
+/// A question with the way back.
+pub(crate) type Asked = (Wish, SyncSender<Told>);
+
+/// The end of a thread that asks.
+#[derive(Debug)]
+pub(crate) struct Asks {
+    questions: Sender<Asked>,
+    wake: UnixStream,
+}
+
+/// Both ends; `wake` ends the waiting of the loop.
+pub(crate) fn pair(wake: UnixStream) -> (Asks, Receiver<Asked>) {
+    let (questions, asked) = channel();
+    (Asks { questions, wake }, asked)
+}
+
+impl Asks {
+    /// The same for another thread.
+    pub(crate) fn try_clone(&self) -> std::io::Result<Self> {
+        Ok(Self {
+            questions: self.questions.clone(),
+            wake: self.wake.try_clone()?,
+        })
+    }
+
+    /// The answer; none from a loop that is stopped or has ended.
+    pub(crate) fn ask(&self, wish: Wish) -> Option<Told> {
+        let (answer, answered) = sync_channel(1);
+        self.questions.send((wish, answer)).ok()?;
+        // A pipe that is full wakes the loop, too.
+        let _ = (&self.wake).write(b".");
+        answered.recv_timeout(PATIENCE).ok()
+    }
+}
+
+impl Answers for Asks {
+    fn answer(&self, question: Question) -> Answer {
+        let wish = match question {
+            Question::Stats => Wish::Told,
+            Question::Pause => Wish::Pause(true),
+            Question::Resume => Wish::Pause(false),
+            _ => return Answer::Error(UNKNOWN.into()),
+        };
+        match (wish, self.ask(wish)) {
+            (_, None) => Answer::Error("the watch does not answer".into()),
+            (Wish::Told, Some(told)) => Answer::Stats(Box::new(told.report)),
+            (Wish::Pause(_), Some(told)) => {
+                Answer::Paused(told.report.watch.is_some_and(|watch| watch.is_paused))
+            }
+        }
+    }
+
+    fn announced(&self, _: Vec<Range>, client: UnixStream) -> Result<(), (String, UnixStream)> {
+        Err((UNKNOWN.into(), client))
+    }
+}
+
+const UNKNOWN: &str = "this is a watch: it takes stats, pause and resume";
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn a_question_wakes_the_loop_and_one_of_a_mount_is_refused() {
+        let (mut wakes, wake) = UnixStream::pair().unwrap();
+        let (asks, asked) = pair(wake);
+        let asking = thread::spawn(move || (asks.ask(Wish::Pause(true)).is_some(), asks));
+        wakes.read_exact(&mut [0]).unwrap();
+        let (wish, answer) = asked.recv().unwrap();
+        assert_eq!(wish, Wish::Pause(true));
+        // A loop that ends in the middle of a question answers it no more.
+        drop(answer);
+        let (is_answered, asks) = asking.join().unwrap();
+        assert!(!is_answered);
+        assert_eq!(asks.answer(Question::Limits), Answer::Error(UNKNOWN.into()));
+        drop(asked);
+        assert!(asks.ask(Wish::Told).is_none());
+    }
+}
