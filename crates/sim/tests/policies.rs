@@ -206,7 +206,7 @@ fn plain_two_q(size: usize) -> Plain {
     })
 }
 
-/// Figure 4 of the paper, case by case.
+/// The cases of the paper, one by one.
 fn plain_arc(size: usize) -> Plain {
     const ONE: usize = 1 << 16;
     let [mut t1, mut t2, mut b1, mut b2]: [Vec<u32>; 4] = Default::default();

@@ -18,7 +18,7 @@ pub(super) const METHOD: Method<Build> = Method {
     spec: spec(
         "arc",
         "LRU of objects used once and of others, with shares that follow the misses",
-        "Megiddo and Modha, ARC, FAST 2003, figure 4",
+        "Megiddo and Modha, ARC, FAST 2003",
         "loops longer than the cache; a scan of objects that are each used twice",
         &[],
     ),

@@ -9,7 +9,7 @@ pub(super) const METHOD: Method<Build> = Method {
     spec: spec(
         "fifo",
         "gives up the object that was fetched first",
-        "Belady 1966, section 3 (FIFO)",
+        "Belady 1966 (FIFO)",
         "objects that are used again and again: age counts, use does not",
         &[],
     ),

@@ -20,7 +20,7 @@ pub(super) const METHOD: Method<Build> = Method {
     spec: spec(
         "lirs",
         "keeps objects with a short time between their last two uses",
-        "Jiang and Zhang, LIRS, SIGMETRICS 2002, section 3",
+        "Jiang and Zhang, LIRS, SIGMETRICS 2002",
         "loads whose working set changes at once: old objects leave as slowly as they came",
         &[Param {
             name: "hir_per_mille",

@@ -12,7 +12,7 @@ pub(super) const METHOD: Method<Build> = Method {
     spec: spec(
         NAME,
         "gives up the object that was used longest ago",
-        "Mattson et al. 1970, section on LRU",
+        "Mattson et al. 1970 (LRU)",
         "loops longer than the cache, and scans: everything is given up before it is used again",
         &[],
     ),

@@ -15,7 +15,7 @@ pub(super) const LFU_DA: Method<Build> = Method {
     spec: spec(
         "lfu-da",
         "gives up the object used least often, where new ones begin at the rank given up last",
-        "Arlitt et al. 2000, Evaluating Content Management Techniques for Web Proxy Caches, section 2 (LFU-DA)",
+        "Arlitt et al. 2000, Evaluating Content Management Techniques for Web Proxy Caches (LFU-DA)",
         "loads in which the last use says more than the number of uses",
         &[],
     ),

@@ -14,7 +14,7 @@ pub(super) const METHOD: Method<Build> = Method {
     spec: spec(
         "sieve",
         "a hand over a FIFO queue that leaves used objects where they are",
-        "Zhang et al., SIEVE, NSDI 2024, section 3",
+        "Zhang et al., SIEVE, NSDI 2024",
         "loops longer than the cache, and scans of blocks that are used twice at once",
         &[],
     ),

@@ -16,7 +16,7 @@ pub(super) const METHOD: Method<Build> = Method {
     spec: spec(
         "2q",
         "FIFO for new objects, LRU for those that are fetched again soon after",
-        "Johnson and Shasha 1994, 2Q, VLDB, figure 2",
+        "Johnson and Shasha 1994, 2Q, VLDB (the full version)",
         "objects used twice soon and never again, and working sets that need all of the cache",
         &[
             Param {

@@ -15,7 +15,7 @@ pub(super) const METHOD: Method<Build> = Method {
     spec: spec(
         "w-tinylfu",
         "an LRU window, and behind it objects that are used more often than what they replace",
-        "Einziger, Friedman, Manes, TinyLFU, ACM TOS 2017, section 4",
+        "Einziger, Friedman, Manes, TinyLFU, ACM TOS 2017 (W-TinyLFU)",
         "bursts of new objects, which the window is too small for",
         &[
             Param {

@@ -3,8 +3,8 @@
 //! A header names the columns, or the caller counts them in [`Columns`]; without either, exactly
 //! libCacheSim's three are taken, and more are an error. A block is a number or a name, as in
 //! `plain`. Cells may be empty where a request lacks the value, but a block or an offset must be
-//! there; a row without an operation where others have one is left out and counted, because nobody knows
-//! whether it read or wrote. Quoted cells are not read. Written files have every column of a request, so
+//! there; a row without an operation where others have one is left out and counted, because its
+//! direction is unknown. Quoted cells are not read. Written files have every column of a request, so
 //! nothing of it is lost.
 
 pub mod columns;
