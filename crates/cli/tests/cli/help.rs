@@ -25,6 +25,9 @@ Commands:
   layout       Show the devices, strips and extents of a file
   bench        Compare presets, and the kernel, on a workload
   simulate     Run presets over a trace or a workload on modelled disks, in virtual time
+  sweep        Run many simulations from a plan, as rows of a file that can be stopped and gone on
+               with
+  rerun        Make rows of a sweep once more and compare them; exit code 1 if any differ
   trace        Look into a trace, or write it in another format
   replay       Replay the decisions of a journal and compare them
   reproduce    Measure the claims of a paper again
