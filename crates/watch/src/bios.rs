@@ -260,7 +260,9 @@ impl Run {
         self.has_offset |= at.has_offset;
         let end = self.end.1;
         self.votes += match (at.is_in_call, self.has_offset) {
-            (true, _) if end > at.page + at.asked => VOTES,
+            (true, false) if end > at.page + at.asked => VOTES,
+            // The kernel reads ahead of a random read, too, where one before it ended.
+            (true, true) if end > at.page + at.asked => 1,
             (false, false) if end > at.page => 1,
             _ => return self.votes = 0,
         };
@@ -567,6 +569,23 @@ mod tests {
             }
             assert_eq!(is_told, is_stream, "{behind} {has_offset}");
         }
+    }
+
+    #[test]
+    fn a_reader_with_offsets_is_a_stream_when_it_was_seen_twice() {
+        let mut bios = Bios::default();
+        let found = |page| {
+            at(page, 16).map(|found| Whereabouts {
+                has_offset: true,
+                ..found
+            })
+        };
+        saw(&mut bios, &bio(0, 800, 32), found(100));
+        assert_eq!(saw(&mut bios, &bio(9, 1056, 32), found(116)), Seen::Nothing);
+        assert_eq!(
+            mark(saw(&mut bios, &bio(18, 1312, 32), found(132))),
+            (132, 32, 32)
+        );
     }
 
     proptest::proptest! {
