@@ -118,11 +118,13 @@ mod tests {
 
     #[test]
     fn sums_have_each_counter() {
-        let mut one = Ledger::default();
-        one.reads = 5;
-        one.misses = 5;
-        one.stall = Nanos(7);
-        one.memory_peak = Bytes(9);
+        let one = Ledger {
+            reads: 5,
+            misses: 5,
+            stall: Nanos(7),
+            memory_peak: Bytes(9),
+            ..Ledger::default()
+        };
         let two = sum([one, one].into_iter());
         assert_eq!((two.reads, two.misses), (10, 10));
         for ((name, two), (_, one)) in counters(&two).into_iter().zip(counters(&one)) {

@@ -27,8 +27,8 @@ const PAUSE: u64 = 1_000_000;
 const SECTORS_A_PAGE: u64 = 8;
 /// Shorter bios begin no run: random reads of a database. The windows of a stream are as long from the second on.
 const PAGES_MIN: u64 = 8;
-/// Windows one behind the other that are a stream, wherever its thread is.
-const CERTAIN: u64 = 4;
+/// Looks that make a run a stream.
+const VOTES: u32 = 2;
 /// Windows after which a file that was not found out is looked for no more.
 const TRIES: u64 = 8;
 /// Runs that are followed, of one process and of how many.
@@ -46,6 +46,12 @@ pub struct Whereabouts {
     pub asked: u64,
     /// The file system's own limit, in pages.
     pub limit: u32,
+    /// Its descriptor.
+    pub number: i32,
+    /// Whether the thread is in that read call; else the page is the position of the open file.
+    pub is_in_call: bool,
+    /// Whether the call has an offset of its own, so that the position tells nothing.
+    pub has_offset: bool,
 }
 
 /// Sectors that a process read one behind the other.
@@ -65,7 +71,11 @@ struct Run {
     /// Pages of a read call.
     asked: u64,
     limit: u32,
-    is_ahead: bool,
+    /// Whether that limit was set by us.
+    is_set: bool,
+    number: Option<i32>,
+    has_offset: bool,
+    votes: u32,
 }
 
 /// An event that was rebuilt.
@@ -86,12 +96,12 @@ pub struct Bios {
 }
 
 impl Bios {
-    /// A bio that reads ahead. `find` says where its thread reads.
+    /// A bio that reads ahead. `find` says where its thread reads, by its call or by the descriptor that is known.
     pub fn saw(
         &mut self,
         bio: &Request,
         (process, thread): (u32, u32),
-        find: impl FnOnce() -> Option<Whereabouts>,
+        find: impl FnOnce(Option<i32>) -> Option<Whereabouts>,
     ) -> Seen {
         if self.runs.len() >= PROCESSES_MAX && !self.runs.contains_key(&process) {
             self.runs.clear();
@@ -115,18 +125,18 @@ impl Bios {
         if pages(bio) < PAGES_MIN {
             return Seen::Nothing;
         }
-        let found = find();
+        let found = find(None);
         // Another piece of a file that is read already.
         let same = |run: &&mut Run| {
             let is_it =
                 found.is_some_and(|found| run.key == Some(found.key) && run.has(found.page));
-            is_it || found.is_none() && run.is_ahead && run.thread == thread
+            is_it || found.is_none() && run.is_ahead() && run.thread == thread
         };
         let mut near = runs.iter_mut().filter(same);
         if let (Some(run), None) = (near.next(), near.next()) {
             run.jumps(bio);
             run.thread = thread;
-            return run.goes_on(bio, process, || None);
+            return run.goes_on(bio, process, |_| found);
         }
         if runs.len() >= RUNS_MAX {
             let oldest = (0..runs.len()).min_by_key(|at| runs[*at].time);
@@ -148,7 +158,7 @@ impl Bios {
             .into_iter()
             .flatten()
             .filter(|run| run.key == Some(key));
-        own.for_each(|run| run.limit = limit);
+        own.for_each(|run| (run.limit, run.is_set) = (limit, true));
     }
 
     /// Forgets runs that were not seen for long.
@@ -179,7 +189,10 @@ impl Run {
             windows: 1,
             asked: found.map_or(0, |found| found.asked),
             limit: found.map_or(0, |found| found.limit),
-            is_ahead: false,
+            is_set: false,
+            number: found.map(|found| found.number),
+            has_offset: found.is_some_and(|found| found.has_offset),
+            votes: 0,
         }
     }
 
@@ -205,7 +218,7 @@ impl Run {
         &mut self,
         bio: &Request,
         process: u32,
-        find: impl FnOnce() -> Option<Whereabouts>,
+        find: impl FnOnce(Option<i32>) -> Option<Whereabouts>,
     ) -> Seen {
         let Some(key) = self.key else {
             return self.is_unknown(bio, find);
@@ -221,31 +234,49 @@ impl Run {
         }
         (self.before, self.last) = (self.last, (bio.sector, self.end.1 - pages(bio)));
         self.windows += 1;
-        if !self.is_ahead {
-            // Seen once, which tells random reads from a stream.
-            let at = find().filter(|at| at.key == key);
-            self.asked = at.map_or(self.asked, |at| self.asked.max(at.asked));
-            self.is_ahead = match at {
-                Some(at) => self.end.1 > at.page + at.asked,
-                // Its thread was in no call. So many windows one behind the other are read in order.
-                None => self.windows >= CERTAIN,
-            };
-            if !self.is_ahead {
+        if !self.is_ahead() {
+            let at = find(self.number).filter(|at| at.key == key);
+            at.into_iter().for_each(|at| self.vote(&at));
+            if !self.is_ahead() {
                 return Seen::Nothing;
             }
         }
         // A window above the limit is of a program that set its own.
-        if size > u64::from(self.limit).max(self.asked) {
+        if !self.is_set && size > u64::from(self.limit).max(self.asked) {
             self.limit = u32::try_from(size).unwrap_or(u32::MAX);
         }
         Seen::Ahead(self.event(Cause::Mark, process, (begin, size)))
     }
 
+    /// Whether it is a stream: its windows lie ahead of its reader.
+    fn is_ahead(&self) -> bool {
+        self.votes >= VOTES
+    }
+
+    /// A look at the reader. In a call it is at the call's begin, and what it asks for is not ahead. Out of a call it has read
+    /// on to the position of its open file; as that may be the one of before, one look is not enough.
+    fn vote(&mut self, at: &Whereabouts) {
+        self.asked = self.asked.max(at.asked);
+        self.has_offset |= at.has_offset;
+        let end = self.end.1;
+        self.votes += match (at.is_in_call, self.has_offset) {
+            (true, false) if end > at.page + at.asked => VOTES,
+            // The kernel reads ahead of a random read, too, where one before it ended.
+            (true, true) if end > at.page + at.asked => 1,
+            (false, false) if end > at.page => 1,
+            _ => return self.votes = 0,
+        };
+    }
+
     /// A run of a file that was not found out is looked at again, a few times.
-    fn is_unknown(&mut self, bio: &Request, find: impl FnOnce() -> Option<Whereabouts>) -> Seen {
+    fn is_unknown(
+        &mut self,
+        bio: &Request,
+        find: impl FnOnce(Option<i32>) -> Option<Whereabouts>,
+    ) -> Seen {
         let is_new = bio.time.since(self.time).0 >= PAUSE && self.windows < TRIES;
         let windows = self.windows + u64::from(is_new);
-        let found = is_new.then(find).flatten();
+        let found = is_new.then(|| find(None)).flatten();
         *self = Self::new(bio, self.thread, found);
         match found {
             Some(_) => Seen::Nothing,
@@ -316,11 +347,14 @@ mod tests {
             page,
             asked,
             limit: 32,
+            number: 3,
+            is_in_call: true,
+            has_offset: false,
         })
     }
 
     fn saw(bios: &mut Bios, bio: &Request, found: Option<Whereabouts>) -> Seen {
-        bios.saw(bio, (10, 11), || found)
+        bios.saw(bio, (10, 11), |_| found)
     }
 
     fn mark(seen: Seen) -> (u64, u32, u32) {
@@ -504,7 +538,7 @@ mod tests {
     #[test]
     fn short_random_reads_are_not_looked_at() {
         let mut bios = Bios::default();
-        let find = || panic!("in /proc for each of 10,000 a second");
+        let find = |_| panic!("in /proc for each of 10,000 a second");
         let seen = bios.saw(&bio(1, 800, PAGES_MIN - 1), (10, 11), find);
         assert_eq!(seen, Seen::Nothing);
         assert_eq!(
@@ -514,15 +548,44 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_is_never_in_a_call_is_taken_for_a_stream_after_some_windows() {
-        let mut bios = Bios::default();
-        saw(&mut bios, &bio(0, 800, 32), at(100, 32));
-        for window in 1..CERTAIN - 1 {
-            let next = bio(9 * window, 800 + 256 * window, 32);
-            assert_eq!(saw(&mut bios, &next, None), Seen::Nothing, "{window}");
+    fn a_thread_out_of_its_call_is_known_by_the_position_of_its_file() {
+        // By its position behind the windows, which is that of a reader; at their end, of one with FADV_RANDOM.
+        for (behind, has_offset, is_stream) in
+            [(32, false, true), (0, false, false), (32, true, false)]
+        {
+            let mut bios = Bios::default();
+            let mut is_told = false;
+            saw(&mut bios, &bio(0, 800, 32), at(100, 32));
+            for window in 1..5 {
+                let found = at(132 + 32 * window - behind, 0).map(|found| Whereabouts {
+                    is_in_call: false,
+                    has_offset,
+                    ..found
+                });
+                let next = bio(9 * window, 800 + 256 * window, 32);
+                let seen = saw(&mut bios, &next, found);
+                assert!(window > 1 || seen == Seen::Nothing, "one look: {seen:?}");
+                is_told |= seen != Seen::Nothing;
+            }
+            assert_eq!(is_told, is_stream, "{behind} {has_offset}");
         }
-        let next = bio(9 * CERTAIN, 800 + 256 * (CERTAIN - 1), 32);
-        assert_eq!(mark(saw(&mut bios, &next, None)), (164, 32, 32));
+    }
+
+    #[test]
+    fn a_reader_with_offsets_is_a_stream_when_it_was_seen_twice() {
+        let mut bios = Bios::default();
+        let found = |page| {
+            at(page, 16).map(|found| Whereabouts {
+                has_offset: true,
+                ..found
+            })
+        };
+        saw(&mut bios, &bio(0, 800, 32), found(100));
+        assert_eq!(saw(&mut bios, &bio(9, 1056, 32), found(116)), Seen::Nothing);
+        assert_eq!(
+            mark(saw(&mut bios, &bio(18, 1312, 32), found(132))),
+            (132, 32, 32)
+        );
     }
 
     proptest::proptest! {

@@ -9,7 +9,8 @@ use forerun_core::Ledger;
 use forerun_surface::daemon::metrics::family::{Page, Sample};
 use forerun_surface::daemon::metrics::page;
 use forerun_surface::daemon::report::{
-    FileSystemReport, NotSteeredReport, OpenFileReport, Report, StreamReport, WatchReport,
+    FileSystemReport, NotSteeredReport, OpenFileReport, QueueReport, Report, StreamReport,
+    WatchReport,
 };
 use forerun_surface::stats;
 use prometheus_client::registry::Unit;
@@ -28,18 +29,11 @@ impl Watch {
     pub(crate) fn told(&mut self) -> Told {
         let ledger = self.ledger();
         let counters = stats::counters(&ledger).into_iter();
-        let mut queues = Vec::new();
-        for queue in self.file_systems.iter().flat_map(|of| of.disks.queues()) {
-            // Two file systems of one disk.
-            if queues
-                .iter()
-                .all(|own: &forerun_surface::daemon::report::QueueReport| {
-                    own.device != queue.device
-                })
-            {
-                queues.push(queue);
-            }
-        }
+        let queues = self.file_systems.iter().flat_map(|of| of.disks.queues());
+        let mut queues: Vec<QueueReport> = queues.collect();
+        // Two file systems of one disk.
+        queues.sort_by(|one, other| one.device.cmp(&other.device));
+        queues.dedup_by(|one, other| one.device == other.device);
         let paths: Vec<String> = self.paths.iter().map(|path| text(path)).collect();
         let sources = self
             .file_systems

@@ -343,11 +343,11 @@ impl Watch {
         let own: Vec<(u32, Option<u32>)> = own.collect();
         let limit = |device| own.iter().find(|(own, _)| *own == device)?.1;
         let finds = &mut self.finds;
-        let find = || {
+        let find = |known| {
             *finds += 1;
             let is_spared = *finds > FINDS_MAX;
             (!is_spared)
-                .then(|| whereabouts::of(descriptors, of, limit))
+                .then(|| whereabouts::of(descriptors, of, known, limit))
                 .flatten()
         };
         match self.bios.saw(bio, of, find) {

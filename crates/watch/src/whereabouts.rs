@@ -12,10 +12,16 @@
 //! descriptor is known only if its process has one regular file of these file systems open, and no other.
 
 use std::fs;
+use std::thread;
+use std::time::Duration;
 
 use crate::bios::Whereabouts;
 use crate::descriptors::{self, Descriptors, FileKey};
 use crate::windows::PAGE_BYTES;
+
+/// How often a thread that runs is looked at, and how long apart.
+const LOOKS: u32 = 4;
+const PAUSE: Duration = Duration::from_micros(50);
 
 /// A system call that reads from a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -27,18 +33,23 @@ struct Call {
     bytes: u64,
 }
 
-/// Where a thread of a process reads. `limit` gives the own limit of a file system that is watched.
+/// Where a thread of a process reads: by its call, else by the descriptor that is known of it. `limit` gives the own limit
+/// of a file system that is watched.
 pub(crate) fn of(
     descriptors: &mut Descriptors,
     (process, thread): (u32, u32),
+    known: Option<i32>,
     limit: impl Fn(u32) -> Option<u32>,
 ) -> Option<Whereabouts> {
-    let text = fs::read_to_string(format!("/proc/{process}/task/{thread}/syscall"));
-    let call = text.ok().and_then(|text| parse(&text));
+    let call = call(process, thread);
+    let is_in_call = call.is_some();
     let call = match call {
         Some(call) => call,
         None => Call {
-            number: descriptors.only_one(process, |device| limit(device).is_some())?,
+            number: match known {
+                Some(number) => number,
+                None => descriptors.only_one(process, |device| limit(device).is_some())?,
+            },
             offset: None,
             bytes: 0,
         },
@@ -53,7 +64,23 @@ pub(crate) fn of(
         page: call.offset.unwrap_or(told.position) / PAGE_BYTES,
         asked: call.bytes.div_ceil(PAGE_BYTES),
         limit: limit(device)?,
+        number: call.number,
+        is_in_call,
+        has_offset: call.offset.is_some(),
     })
+}
+
+/// The call of a thread. One that runs is looked at again: it sends its bios and waits, or has read on.
+fn call(process: u32, thread: u32) -> Option<Call> {
+    let path = format!("/proc/{process}/task/{thread}/syscall");
+    for _ in 0..LOOKS {
+        let text = fs::read_to_string(&path).ok()?;
+        if !text.starts_with("running") {
+            return parse(&text);
+        }
+        thread::sleep(PAUSE);
+    }
+    None
 }
 
 /// `NUMBER ARGUMENT ..` with arguments in hexadecimal; `running`, or `-1` outside of a call.
