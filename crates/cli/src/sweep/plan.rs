@@ -188,7 +188,7 @@ pub fn simulation(values: &Values) -> Result<Simulate, Refused> {
             }
             _ => None,
         },
-        why: first_line(&error.to_string()),
+        why: first_paragraph(&error.to_string()),
     })?;
     let Command::Simulate(simulate) = args.command else {
         let why = "no simulation".to_owned();
@@ -209,7 +209,9 @@ pub fn simulation(values: &Values) -> Result<Simulate, Refused> {
     Ok(*simulate)
 }
 
-fn first_line(text: &str) -> String {
-    let line = text.lines().next().unwrap_or_default();
-    line.trim_start_matches("error: ").to_owned()
+/// What an error of the command line says before it comes to usage.
+fn first_paragraph(text: &str) -> String {
+    let lines = text.lines().take_while(|line| !line.is_empty());
+    let lines: Vec<&str> = lines.map(str::trim).collect();
+    lines.join(" ").trim_start_matches("error: ").to_owned()
 }

@@ -12,9 +12,9 @@ use super::simulate::rows;
 use super::{forerun, output_of};
 
 /// Two presets, two caches and two seeds on a small disk: eight runs.
-const PLAN: &str = r#"workload = "synth(refs=200,blocks=100)"
-preset = ["demand-lru", "forestall"]
-cache-blocks = [8, 32]
+const PLAN: &str = r#"workload = "intermixed(file_bytes=4000000)"
+preset = ["none", "linux-2.6.24"]
+cache-blocks = [256, 1024]
 seed = [1, 2]
 device = "switching(cost_ns=8000000)"
 disks = 1
@@ -76,7 +76,7 @@ fn a_row_is_that_of_the_command_in_its_settings_and_says_where_it_comes_from() {
     for row in &all {
         let of = |name: &str| row["settings"][name].as_str().unwrap();
         let alone = rows(&format!(
-            "--workload synth(refs=200,blocks=100,seed={}) --preset {} --cache-blocks {} --disks 1 \
+            "--workload intermixed(file_bytes=4000000,seed={}) --preset {} --cache-blocks {} --disks 1 \
              --device switching(cost_ns=8000000)",
             of("seed"),
             of("preset"),
