@@ -329,7 +329,7 @@ fn what_cannot_be_simulated_is_refused() {
     let writes = folder.file("writes", b"0,0,512,w,1.0\n");
     let two = folder.file("two", b"1 0\n2 1\n");
     let names = folder.file("names", b"a\nb\nc\n");
-    let counted = folder.file("counted", b"key,op,size,op_count\n1,GET,100,58\n");
+    let counted = folder.file("counted", b"key,op,size,freq\n1,GET,100,58\n");
     let recorded = folder.file("recorded", &b"\x07tae".repeat(30));
     let toml = folder.file("bad.toml", b"kind = \"tape\"\n");
     let half = folder.file("half", b"0,8,512,r,0.1\n0,16,5");
@@ -451,7 +451,7 @@ fn what_cannot_be_simulated_is_refused() {
             format!("--trace {names} --preset linux-2.6.24 --place dense"),
             "--place dense with --preset linux-2.6.24: ",
         ),
-        (format!("--trace {counted}"), "column \"op_count\""),
+        (format!("--trace {counted}"), "column \"freq\""),
         (format!("--trace {recorded}"), "blkparse"),
         (
             "--workload many-readers --preset forestall".to_owned(),
