@@ -151,7 +151,10 @@ impl Row {
         let (counts, is_sample) = (&self.counting.counts, args.sample.is_some());
         let error = |ratio: Ratio| is_sample.then_some(ratio.error);
         let share = self.capacity as f64 / references.footprint().max(1) as f64;
-        let bytes = |value: Value| args.sizes.then_some(value).unwrap_or_default();
+        let bytes = |value: Value| match args.sizes {
+            true => value,
+            false => Value::Null,
+        };
         let unit = if args.sizes {
             "cache_bytes"
         } else {

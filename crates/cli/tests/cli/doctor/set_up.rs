@@ -13,6 +13,7 @@ use std::time::{Duration, SystemTime};
 use forerun::doctor::{Check, Machine, Space, examine, mounts};
 use forerun::environment::Environment;
 use forerun::mount::control::Answer;
+use forerun::mount::point::is_ours;
 use forerun::mount::report::{Limits, PassthroughReport, Report};
 use forerun::mount::sockets::Sockets;
 use snapbox::cmd::cargo_bin;
@@ -109,6 +110,7 @@ impl SetUp {
             device: None,
             journal_error: None,
             queues: Vec::new(),
+            watch: None,
         };
         let limits = Limits {
             version: env!("CARGO_PKG_VERSION").into(),
@@ -118,10 +120,11 @@ impl SetUp {
             engine_limit_bytes: 1 << 29,
             kernel_readahead_bytes: None,
         };
-        let sockets = Sockets::of(&Environment {
+        let environment = Environment {
             forerun_runtime_dir: Some(path("run").into()),
             ..Environment::default()
-        });
+        };
+        let sockets = Sockets::of(&environment, is_ours);
         let machine = Machine {
             root: path("root"),
             fuse: (1, 3),
