@@ -43,7 +43,8 @@ const TRACE_BYTES_MAX: u64 = 4 << 30;
 /// A dictionary for each preset and cache size, which `pandas.DataFrame` takes; each is one or a
 /// sequence of them. If not given, presets are demand-lru and forestall, with 1280 cache blocks, as large as
 /// most requests of the trace, else of 8192 bytes, on one disk, or on as many as the trace has. Defaults,
-/// `place`, `regions`, `readers_by`, `loop` and `arrivals` are those of `forerun simulate`. Times are in nanoseconds.
+/// `place` (address, packed or dense), `regions` (concatenated or striped), `readers_by` (one or device), `loop`
+/// (closed, open or paced) and `arrivals` (recorded, or as "2x") are those of `forerun simulate`. Times are in nanoseconds.
 #[pyfunction]
 #[pyo3(signature = (*, workload=None, trace=None, presets=None, device="hdd",
     cache_blocks=None, block_bytes=None, disks=None, place="address", regions=None,
