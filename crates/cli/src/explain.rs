@@ -223,8 +223,8 @@ pub const LIST: &[Entry] = &[
     entry(
         "no-mount",
         Forerun,
-        "no mount of this user runs (none answers in",
-        "No mount runs, or those that run are another user's.",
+        "no mount or watch of this user runs (none answers in",
+        "No mount and no watch runs, or those that run are another user's.",
         "`sudo forerun top` for mounts of root; `findmnt -t fuse.forerun` lists all.",
     ),
     entry(

@@ -190,6 +190,10 @@ pub fn simulation(values: &Values) -> Result<Simulate, Refused> {
         },
         why: first_paragraph(&error.to_string()),
     })?;
+    if !values.contains_key("preset") {
+        let why = "no preset: a plan names each, as in preset = [\"none\", \"forerun\"]".to_owned();
+        return Err(Refused { flag: None, why });
+    }
     let Command::Simulate(simulate) = args.command else {
         let why = "no simulation".to_owned();
         return Err(Refused { flag: None, why });

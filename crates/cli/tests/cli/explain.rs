@@ -110,7 +110,7 @@ fn each_message_by_which_a_mount_is_refused_has_an_entry() {
         "mount/src/point.rs",
         "mount/src/limits.rs",
         "mount/src/budget.rs",
-        "mount/src/sockets.rs",
+        "surface/src/daemon/sockets.rs",
         "watch/src/tracepoint.rs",
         "cli/src/commands/umount.rs",
     ] {

@@ -234,8 +234,8 @@ fn a_plan_that_cannot_be_run_is_refused_with_its_line_before_anything_is_written
             &["line 2", "2 values in one"],
         ),
         (
-            "workload = \"synth\"\ncache-blocks = [8, 0]\n",
-            &["line 2", "'0'"],
+            "preset = \"none\"\nworkload = \"synth\"\ncache-blocks = [8, 0]\n",
+            &["line 3", "'0'"],
         ),
         (
             "workload = \"synth\"\ncache-blocks = 1979-05-27\n",
@@ -246,8 +246,15 @@ fn a_plan_that_cannot_be_run_is_refused_with_its_line_before_anything_is_written
             &["line 1: seed", "workload"],
         ),
         ("preset = \"none\"\n", &["--trace", "--workload"]),
-        ("trace = \"/nonexistent\"\n", &["/nonexistent"]),
-        ("trace = \"/dev/null\"\n", &["/dev/null", "no regular file"]),
+        ("workload = \"synth\"\ndisks = 1\n", &["no preset"]),
+        (
+            "preset = \"none\"\ntrace = \"/nonexistent\"\n",
+            &["/nonexistent"],
+        ),
+        (
+            "preset = \"none\"\ntrace = \"/dev/null\"\n",
+            &["/dev/null", "no regular file"],
+        ),
     ] {
         desk.put("plan.toml", plan);
         let rows = desk.path("rows");
