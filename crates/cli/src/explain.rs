@@ -237,9 +237,23 @@ pub const LIST: &[Entry] = &[
     entry(
         "no-listener",
         Forerun,
-        "no mount listens here",
+        "no mount or watch listens here",
         "The daemon has ended, or its control socket is elsewhere.",
         "`forerun doctor` says which; a socket of `--control` is named by its path.",
+    ),
+    entry(
+        "silent-mount",
+        Forerun,
+        "a mount is here, and nothing answers for it in .. within",
+        "The daemon of the mount is stopped, dead, or of another user.",
+        "`forerun doctor MOUNTPOINT` says which of them; `kill -CONT` wakes a stopped one.",
+    ),
+    entry(
+        "silent-in-the-way",
+        Forerun,
+        "a mount is here that does not answer within",
+        "A mount of forerun is on the path, and its daemon is stopped or hangs.",
+        "`kill -CONT` of the daemon, or `forerun umount --lazy MOUNTPOINT`.",
     ),
     entry(
         "no-answer",

@@ -13,6 +13,9 @@ use std::io;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::mpsc::channel;
+use std::thread;
+use std::time::Duration;
 
 use forerun_core::Bytes;
 use forerun_io::source::tree::Tree;
@@ -27,6 +30,9 @@ use crate::files::plain;
 
 /// Dead mounts may lie on top of each other; more than this many is not cleared by us.
 const STALE_MAX: usize = 16;
+
+/// The time for a mount that is in the way to say that it lives.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The source of a mount.
 #[derive(Debug)]
@@ -215,7 +221,7 @@ fn missing(path: &Path, error: &io::Error) -> Failure {
 fn cleared(mountpoint: &Path) -> Result<PathBuf, Failure> {
     for _ in 0..STALE_MAX {
         // Unlike attributes, the kernel never answers this one from its cache.
-        match rustix::fs::statfs(mountpoint) {
+        match answer_of(mountpoint)? {
             Err(Errno::NOTCONN) => clear(mountpoint)?,
             // It is dying: this question was under way when its daemon went.
             Err(Errno::CONNABORTED) => {}
@@ -231,6 +237,26 @@ fn cleared(mountpoint: &Path) -> Result<PathBuf, Failure> {
         mountpoint,
         "dead mounts lie on top of each other",
     ))
+}
+
+/// What the kernel says of a path, which a mount of ours may be on whose daemon is stopped: that one is asked by a
+/// thread that is left behind.
+fn answer_of(mountpoint: &Path) -> Result<Result<(), Errno>, Failure> {
+    let ask = |path: &Path| rustix::fs::statfs(path).map(drop);
+    let absolute = std::path::absolute(mountpoint).map_err(|e| missing(mountpoint, &e))?;
+    if !is_ours(&absolute.components().collect::<PathBuf>()) {
+        return Ok(ask(mountpoint));
+    }
+    let (tell, answer) = channel();
+    let asked = thread::Builder::new().spawn(move || tell.send(ask(&absolute)));
+    let refused = |why: String| Failure::unusable(mountpoint, why);
+    asked.map_err(|e| refused(plain(&e)))?;
+    answer.recv_timeout(PATIENCE).map_err(|_| {
+        refused(format!(
+            "a mount is here that does not answer within {} s: its daemon is stopped or hangs",
+            PATIENCE.as_secs()
+        ))
+    })
 }
 
 fn clear(mountpoint: &Path) -> Result<(), Failure> {

@@ -50,7 +50,7 @@ pub struct Merge {
     #[arg(required = true, value_name = "ROWS")]
     pub rows: Vec<PathBuf>,
 
-    /// File for all rows, which is replaced [default: standard output]
+    /// File that the rows it has not are added to [default: standard output]
     #[arg(short, long, value_name = "ROWS")]
     pub output: Option<PathBuf>,
 }

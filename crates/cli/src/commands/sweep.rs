@@ -3,7 +3,6 @@
 //! Rows are appended as runs end. A run that fails has a row with its message, is tried again by the next sweep, and
 //! makes the exit code 1; the other runs go on.
 
-use std::fs;
 use std::io::Write;
 use std::path::Path;
 use std::sync::Mutex;
@@ -110,7 +109,7 @@ fn run_all(
     ends.map(|_| failed.into_inner().unwrap_or_default())
 }
 
-/// Each run once: its last result, or where it has none its last error.
+/// Each run once: its last result, or where it has none its last error. Rows that the output has stay.
 fn merge(args: &Merge, out: &mut dyn Write) -> Result<(), Failure> {
     let (mut merged, mut places) = (Vec::<Row>::new(), std::collections::HashMap::new());
     for path in &args.rows {
@@ -124,20 +123,26 @@ fn merge(args: &Merge, out: &mut dyn Write) -> Result<(), Failure> {
             }
         }
     }
-    let lines: String = merged
-        .into_iter()
-        .map(|row| format!("{}\n", Value::Object(row)))
-        .collect();
-    match &args.output {
-        None => out
+    let Some(path) = &args.output else {
+        let lines = merged
+            .into_iter()
+            .map(|row| format!("{}\n", Value::Object(row)));
+        let lines: String = lines.collect();
+        return out
             .write_all(lines.as_bytes())
-            .map_err(|e| Failure::output(&e)),
-        Some(path) => {
-            let beside = path.with_extension("part");
-            let written = fs::write(&beside, lines).and_then(|()| fs::rename(&beside, path));
-            written.map_err(|e| Failure::broken(path, e))
+            .map_err(|e| Failure::output(&e));
+    };
+    let there = Rows::open(path)?;
+    for row in merged {
+        let known = match row.contains_key(ERROR) {
+            true => &there.known,
+            false => &there.done,
+        };
+        if !rows::key(&row).is_some_and(|key| known.contains(key)) {
+            there.append(row)?;
         }
     }
+    Ok(())
 }
 
 fn diff(args: &Diff, out: &mut dyn Write) -> Result<(), Failure> {

@@ -193,6 +193,14 @@ fn losses(done: &Converted) -> Vec<String> {
             "lost their device, or have it in the block number",
         ),
         (done.lost_arrivals, "lost their time"),
+        (
+            done.rounded_arrivals,
+            "have their time rounded down to the format's unit",
+        ),
+        (
+            done.widened,
+            "became longer: whole blocks (--block-bytes) or sectors",
+        ),
         (done.lost_computes, "lost the computing before them"),
         (done.lost_responses, "lost their response time"),
         (done.lost_labels, "lost their label"),

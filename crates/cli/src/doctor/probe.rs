@@ -1,7 +1,8 @@
 //! Probes: does a path answer?
 //!
 //! Problem: a system call on a hung mount does not return, and a process with a thread in such a call cannot end. So the
-//! call is made by another process of the same program, `forerun doctor --probe PATH`, which is left behind if it hangs.
+//! call is made by another process of the same program, `forerun doctor --probe PATH`. One that hangs is killed, as it
+//! keeps the mount in use; where the kernel waits for a server in spite of that, it is left behind.
 //! It writes two lines, and the time limit of the second runs from the first, so that a busy machine on which programs
 //! start late is not taken for a hung path:
 //!
@@ -14,7 +15,7 @@ use std::ffi::OsStr;
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -70,9 +71,18 @@ impl Probe {
 
 fn answered(program: &Path, path: &Path) -> Answered {
     let unknown = |why: &str| Answered::Unknown(why.to_owned());
-    let Some(lines) = lines_about(program, path) else {
+    let Some((mut child, lines)) = lines_about(program, path) else {
         return unknown("the process that looks at it cannot be started");
     };
+    let answered = answer_in(&lines);
+    // Nothing is left to do for one that has answered, and its end is not waited for if it hangs.
+    let _ = child.kill();
+    let _ = child.try_wait();
+    answered
+}
+
+fn answer_in(lines: &Receiver<Vec<u8>>) -> Answered {
+    let unknown = |why: &str| Answered::Unknown(why.to_owned());
     match lines.recv_timeout(START) {
         Ok(line) if line == BEGUN => {}
         Err(RecvTimeoutError::Timeout) => {
@@ -87,8 +97,8 @@ fn answered(program: &Path, path: &Path) -> Answered {
     }
 }
 
-/// The lines of a process that looks at the path.
-fn lines_about(program: &Path, path: &Path) -> Option<Receiver<Vec<u8>>> {
+/// A process that looks at the path, and its lines.
+fn lines_about(program: &Path, path: &Path) -> Option<(Child, Receiver<Vec<u8>>)> {
     let mut child = Command::new(program)
         .args([
             OsStr::new("doctor"),
@@ -111,11 +121,9 @@ fn lines_about(program: &Path, path: &Path) -> Option<Receiver<Vec<u8>>> {
                 break;
             }
         }
-        // Has ended, since its output has.
-        let _ = child.wait();
     };
     thread::Builder::new().spawn(read).ok()?;
-    Some(lines)
+    Some((child, lines))
 }
 
 fn parsed(line: &[u8]) -> Option<Answered> {

@@ -9,7 +9,7 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::Path;
 
-use serde_json::{Map, json};
+use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
 use super::plan::{Values, simulation};
@@ -111,6 +111,15 @@ fn digest_of(path: &Path) -> io::Result<String> {
     }
 }
 
+/// A number where it is one, as in the columns of a result.
+fn typed(value: &str) -> Value {
+    match (value.parse::<u64>(), value.parse::<bool>()) {
+        (Ok(number), _) => json!(number),
+        (_, Ok(is_set)) => json!(is_set),
+        _ => json!(value),
+    }
+}
+
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
@@ -125,7 +134,7 @@ impl Cell {
         // What the result does not name itself: trace, workload, seed, methods.
         for (name, value) in &self.values {
             let name = name.replace('-', "_");
-            row.entry(name).or_insert_with(|| json!(value));
+            row.entry(name).or_insert_with(|| typed(value));
         }
         let origin = [
             json!(self.key),

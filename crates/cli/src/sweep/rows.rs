@@ -70,6 +70,8 @@ pub struct Rows {
     file: Mutex<File>,
     /// Keys of the runs that it has a result of.
     pub done: HashSet<String>,
+    /// Keys of all runs that it has a row of.
+    pub known: HashSet<String>,
 }
 
 impl Rows {
@@ -93,12 +95,24 @@ impl Rows {
         let (rows, end) = rows(path, &file)?;
         file.set_len(end).map_err(unusable)?;
         file.seek(SeekFrom::End(0)).map_err(unusable)?;
-        let done = rows.iter().filter(|row| !row.contains_key(ERROR));
-        let done = done.filter_map(key).map(str::to_owned).collect();
+        let keys = |rows: &[&Row]| {
+            rows.iter()
+                .copied()
+                .filter_map(key)
+                .map(str::to_owned)
+                .collect()
+        };
+        let all: Vec<&Row> = rows.iter().collect();
+        let results: Vec<&Row> = all
+            .iter()
+            .copied()
+            .filter(|row| !row.contains_key(ERROR))
+            .collect();
         Ok(Self {
             path: path.to_owned(),
             file: Mutex::new(file),
-            done,
+            done: keys(&results),
+            known: keys(&all),
         })
     }
 

@@ -86,7 +86,7 @@ fn a_row_is_that_of_the_command_in_its_settings_and_says_where_it_comes_from() {
         for (name, value) in alone[0].as_object().unwrap() {
             assert_eq!(&row[name], value, "{name} of {row}");
         }
-        assert_eq!(row["seed"], of("seed"));
+        assert_eq!(row["seed"], of("seed").parse::<u64>().unwrap());
         assert_eq!(row["version"], env!("CARGO_PKG_VERSION"));
         for digest in ["plan_sha256", "program_sha256"] {
             assert_eq!(row[digest].as_str().map(str::len), Some(64), "{digest}");
@@ -131,6 +131,9 @@ fn a_sweep_that_was_killed_goes_on_where_it_was_and_parts_make_the_whole() {
     ));
     assert_eq!(desk.keys("merged"), desk.keys("whole"));
     let [whole, merged] = ["whole", "merged"].map(|name| desk.path(name).display().to_string());
+    // Rows that an output has stay, and are not added twice.
+    output_of(&format!("sweep merge {} -o {whole}", files[0]));
+    assert_eq!(desk.text("whole"), before);
     let said = output_of(&format!("sweep diff {whole} {merged}"));
     assert!(
         said.starts_with("0 of 8 runs differ, 0 are only in"),
@@ -294,6 +297,17 @@ fn files_that_are_no_rows_or_are_written_by_another_sweep_are_left_as_they_are()
         let plan = desk.path("plan.toml");
         forerun(&format!("sweep {} -o /tmp/never {words}", plan.display())).code(2);
     }
+    desk.sweep("rows", "");
+    for output in ["notes", "locked"] {
+        let (rows, output) = (desk.path("rows"), desk.path(output));
+        forerun(&format!(
+            "sweep merge {} -o {}",
+            rows.display(),
+            output.display()
+        ))
+        .code(2);
+    }
+    assert_eq!(desk.text("notes") + &desk.text("locked"), "important\n");
     let rows = desk.path("notes").display().to_string();
     forerun(&format!("rerun {rows}")).code(2);
     forerun(&format!("sweep diff {rows} /nonexistent")).code(2);

@@ -84,6 +84,22 @@ fn a_trace_goes_into_another_format_and_says_what_it_lost() {
     .stderr_eq(str![[r#"
  WARN plain: 1 of 3 requests are writes, which became reads
  WARN plain: 3 of 3 requests lost their time
+ WARN plain: 1 of 3 requests became longer: whole blocks (--block-bytes) or sectors
+
+"#]]);
+}
+
+#[test]
+fn times_and_sizes_that_a_format_rounds_are_counted() {
+    let folder = Folder::new();
+    let trace = folder.file("t", b"0,0,8192,r,0.5\n0,16,512,r,2.0\n");
+    forerun(&format!(
+        "trace convert {trace} --to twitter --block-bytes 4096"
+    ))
+    .success()
+    .stderr_eq(str![[r#"
+ WARN twitter: 1 of 2 requests have their time rounded down to the format's unit
+ WARN twitter: 1 of 2 requests became longer: whole blocks (--block-bytes) or sectors
 
 "#]]);
 }

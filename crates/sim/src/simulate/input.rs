@@ -90,8 +90,8 @@ pub struct Suggested {
     pub block_bytes: u32,
     /// The most common size of the requests, and how many have it.
     pub common: Option<(u32, u32)>,
-    /// How many requests were looked at.
-    pub requests: usize,
+    /// How many requests with a size were looked at.
+    pub requests: u32,
 }
 
 /// The size of blocks by the most common request among the first 10,000, rounded down to a power of two from 512
@@ -106,13 +106,13 @@ pub fn suggest(mut records: Records<'static>, with_writes: bool) -> (Suggested, 
             *counts.entry(record.bytes).or_default() += 1;
         }
     }
+    let requests = counts.values().sum();
     let common = counts
         .into_iter()
         .max_by_key(|(size, n)| (*n, Reverse(*size)));
     let block_bytes = common.map_or(BLOCK_BYTES, |(size, _)| {
         (1 << size.ilog2()).clamp(BLOCK_BYTES_LEAST, BLOCK_BYTES_MOST)
     });
-    let requests = sample.len();
     let suggested = Suggested {
         block_bytes,
         common,

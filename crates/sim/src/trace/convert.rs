@@ -36,6 +36,10 @@ pub struct Converted {
     pub lost_devices: u64,
     /// Requests that lost their time.
     pub lost_arrivals: u64,
+    /// Requests whose time is rounded down to the format's unit.
+    pub rounded_arrivals: u64,
+    /// Ranges that became longer: whole blocks or sectors.
+    pub widened: u64,
     /// Requests that lost the computing before them.
     pub lost_computes: u64,
     /// Requests that lost their response time.
@@ -100,12 +104,18 @@ pub fn convert(
         let record = record.map_err(ConvertError::Read)?;
         converted.requests += 1;
         converted.lose(&record, &format.holds);
+        let mut bytes = 0;
         for fitted in fit(&record, &format.holds, block_bytes) {
             fitted
-                .and_then(|fitted| encoder.put(&fitted, &mut chunk))
+                .and_then(|fitted| {
+                    bytes += u64::from(fitted.bytes);
+                    encoder.put(&fitted, &mut chunk)
+                })
                 .map_err(|cause| fail(converted.requests, cause))?;
             converted.written += 1;
         }
+        let is_range = matches!(record.place, Place::Byte(_)) && record.bytes > 0;
+        converted.widened += u64::from(is_range && bytes > record.bytes.into());
         if chunk.len() >= CHUNK {
             let flushed = out.write_all(&chunk);
             flushed.map_err(|error| fail(converted.requests, error.into()))?;
@@ -126,6 +136,10 @@ impl Converted {
         self.lost_devices += u64::from(!holds.device && record.device != 0);
         self.lost_arrivals +=
             u64::from(holds.arrival_unit_ns.is_none() && record.arrival.is_some());
+        self.rounded_arrivals += match (holds.arrival_unit_ns, record.arrival) {
+            (Some(unit), Some(arrival)) => u64::from(arrival.0 % u64::from(unit) > 0),
+            _ => 0,
+        };
         self.lost_computes += u64::from(!holds.compute && record.compute.is_some());
         self.lost_responses += u64::from(!holds.response && record.response.is_some());
         self.lost_labels += u64::from(!holds.label && record.label.is_some());

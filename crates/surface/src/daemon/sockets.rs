@@ -187,7 +187,13 @@ impl Sockets {
         };
         // Its daemon may be stopped, and then the question for attributes has no answer either.
         if (self.is_mounted)(&absolute.components().collect::<PathBuf>()) {
-            return Err(nowhere());
+            let why = format!(
+                "a mount is here, and nothing answers for it in {} within {} s: its daemon is stopped or dead, or \
+                 another user's",
+                self.folders(),
+                PATIENCE.as_secs()
+            );
+            return Err(Failure::unusable(wanted, why));
         }
         let there = fs::metadata(wanted).map_err(|e| Failure::unusable(wanted, plain(&e)))?;
         if there.file_type().is_socket() {

@@ -85,13 +85,20 @@ fn references(args: &TraceCount) -> Result<References, Failure> {
             args.file.display()
         );
     }
-    match references.kept().saturating_sub(args.warm_up) {
-        0 => Err(Failure::unusable(
-            &args.file,
-            "there is no reference in it to count",
-        )),
-        _ => Ok(references),
-    }
+    let why: String = match references.kept() {
+        0 if args.sample.is_some() => {
+            "--sample: none of its objects is in the sample; a larger part has some".into()
+        }
+        0 => "there is no reference in it to count".into(),
+        kept if kept <= args.warm_up => {
+            format!(
+                "--warm-up {}: it has {kept} references, of which none is left to count",
+                args.warm_up
+            )
+        }
+        _ => return Ok(references),
+    };
+    Err(Failure::unusable(&args.file, why))
 }
 
 /// The capacities, each a weight.
