@@ -84,7 +84,6 @@ fn a_trace_goes_into_another_format_and_says_what_it_lost() {
     .stderr_eq(str![[r#"
  WARN plain: 1 of 3 requests are writes, which became reads
  WARN plain: 3 of 3 requests lost their time
- WARN plain: 1 of 3 requests became longer: whole blocks (--block-bytes) or sectors
 
 "#]]);
 }
@@ -310,7 +309,7 @@ fn what_cannot_be_counted_is_refused() {
         (format!("{trace} --sample 0%"), "from 0.0001% to 100%"),
         (
             format!("{trace} --warm-up 2"),
-            "no reference in it to count",
+            "--warm-up 2: it has 2 references, of which none is left",
         ),
         (format!("{trace} --curve 0"), "from 1 to 1000"),
         (

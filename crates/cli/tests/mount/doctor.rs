@@ -83,6 +83,45 @@ fn a_mount_is_well_then_stopped_then_gone() {
 }
 
 #[test]
+fn a_stopped_mount_is_named_by_all_commands_and_comes_off_after_doctor() {
+    let Some(mut mounted) = Mounted::new(&[]) else {
+        return;
+    };
+    let folder = mounted.folder.path().to_owned();
+    let (source, point) = (folder.join("source"), folder.join("point"));
+    mounted.signal(Signal::STOP);
+    only_line(&folder, &point, "fail", "mount", "no answer within 1 s");
+    for (words, told) in [
+        (
+            vec!["ctl".as_ref(), point.as_os_str(), "stats".as_ref()],
+            "a mount is here, and nothing answers for it",
+        ),
+        (
+            vec!["mount".as_ref(), source.as_os_str(), point.as_os_str()],
+            "a mount is here that does not answer within 5 s",
+        ),
+    ] {
+        let mut command = Command::new(cargo_bin!("forerun"));
+        let command = command
+            .args(&words)
+            .env("FORERUN_RUNTIME_DIR", folder.join("run"));
+        let output = command.output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains(told), "{said}");
+    }
+    // No process of those commands is left in a call on it, which would keep it in use.
+    let umounted = Command::new(cargo_bin!("forerun"))
+        .arg("umount")
+        .arg(&point)
+        .output()
+        .unwrap();
+    assert!(umounted.status.success(), "{umounted:?}");
+    mounted.signal(Signal::CONT);
+    mounted.daemon.wait().unwrap();
+}
+
+#[test]
 fn a_source_that_hangs_is_named_and_not_waited_for() {
     let Some(silent) = Silent::new(&[]) else {
         return;

@@ -249,11 +249,12 @@ impl SetUp {
     }
 }
 
-/// A process that waits for a writer of this pipe, and ends when there was one.
+/// A process that waits for a writer of this pipe, and ends when there was one, if it was not killed before.
 pub(super) struct Held(PathBuf);
 
 impl Drop for Held {
     fn drop(&mut self) {
-        let _ = File::options().write(true).open(&self.0);
+        // For reading as well, or the call would wait for a process that was killed.
+        let _ = File::options().read(true).write(true).open(&self.0);
     }
 }
