@@ -137,7 +137,7 @@ impl Converted {
         self.lost_arrivals +=
             u64::from(holds.arrival_unit_ns.is_none() && record.arrival.is_some());
         self.rounded_arrivals += match (holds.arrival_unit_ns, record.arrival) {
-            (Some(unit), Some(arrival)) => u64::from(arrival.0 % u64::from(unit) > 0),
+            (Some(unit), Some(arrival)) => u64::from(arrival.0 % unit > 0),
             _ => 0,
         };
         self.lost_computes += u64::from(!holds.compute && record.compute.is_some());
