@@ -25,7 +25,7 @@ fn blocks_are_as_large_as_the_most_common_request() {
             "",
             8192,
             5,
-            "blocks of 8192 bytes: 2 of its first 5 requests have 12288",
+            "blocks of 8192 bytes: 2 of its first 3 requests have 12288",
         ),
         ("--writes", 8192, 21, "2 of its first 5 requests have 12288"),
         ("--block-bytes 4KiB", 4096, 7, ""),
