@@ -20,22 +20,22 @@ pub struct Entry {
     pub code: &'static str,
     /// The message, `..` where it varies; a symptom in words where nothing is printed.
     pub printed: &'static str,
-    /// Who prints it.
+    /// Its origin.
     pub by: By,
     /// The reason.
     pub cause: &'static str,
-    /// What to do.
+    /// The remedy.
     pub remedy: &'static str,
 }
 
-/// Who prints a message.
+/// The origin of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum By {
     /// This program.
     Forerun,
     /// The kernel, or another program.
     Others,
-    /// Nobody: it is seen.
+    /// No program prints it: it is seen.
     Seen,
 }
 

@@ -1,7 +1,7 @@
 //! Mistakes on the command line whose usual tip misleads.
 //!
 //! Problem: to a flag that a command does not have, clap's tip is to pass it as a value (`use '-- --dry-run'`), and an
-//! option behind `-o` is refused under a name that nobody typed. Here flags of similar programs are answered with forerun's
+//! option behind `-o` is refused under a name that was not typed. Here flags of similar programs are answered with forerun's
 //! way to the same end, and an option is named as it stands behind `-o`.
 //!
 //! Called by `main` with the error and the words as they were typed.

@@ -239,8 +239,8 @@ fn cleared(mountpoint: &Path) -> Result<PathBuf, Failure> {
     ))
 }
 
-/// What the kernel says of a path, which a mount of ours may be on whose daemon is stopped: that one is asked by a
-/// thread that is left behind.
+/// The kernel's answer about a path. A mount of ours on it may have a stopped daemon: it is asked by a thread that can be
+/// left behind.
 fn answer_of(mountpoint: &Path) -> Result<Result<(), Errno>, Failure> {
     let ask = |path: &Path| rustix::fs::statfs(path).map(drop);
     let absolute = std::path::absolute(mountpoint).map_err(|e| missing(mountpoint, &e))?;

@@ -11,7 +11,7 @@ use super::parse_count;
 #[derive(Debug, Group)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct Sweep {
-    /// What to do in place of running a plan.
+    /// Work on rows, in place of running a plan.
     #[command(subcommand)]
     pub command: Option<SweepCommand>,
 

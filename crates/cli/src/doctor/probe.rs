@@ -141,7 +141,7 @@ fn parsed(line: &[u8]) -> Option<Answered> {
     })
 }
 
-/// The other process's part: looks at the path, and says what came of it.
+/// The other process's part: looks at the path, and writes the outcome.
 ///
 /// # Errors
 /// The output cannot be written.

@@ -20,7 +20,7 @@ use crate::failure::Failure;
 /// The version of this program.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// Columns of a row that say where it comes from, not what came out.
+/// Columns of a row that say its origin; all others are its result.
 pub const ORIGIN: [&str; 6] = [
     KEY,
     "settings",
@@ -131,7 +131,7 @@ impl Cell {
         let mut row = self.outcome().unwrap_or_else(|failure| {
             Map::from_iter([(ERROR.to_owned(), json!(failure.to_string()))])
         });
-        // What the result does not name itself: trace, workload, seed, methods.
+        // Settings that are no column of the result: trace, workload, seed, methods.
         for (name, value) in &self.values {
             let name = name.replace('-', "_");
             row.entry(name).or_insert_with(|| typed(value));

@@ -213,7 +213,7 @@ pub fn simulation(values: &Values) -> Result<Simulate, Refused> {
     Ok(*simulate)
 }
 
-/// What an error of the command line says before it comes to usage.
+/// The message of an error of the command line, without the usage below it.
 fn first_paragraph(text: &str) -> String {
     let lines = text.lines().take_while(|line| !line.is_empty());
     let lines: Vec<&str> = lines.map(str::trim).collect();

@@ -37,7 +37,7 @@ impl Desk {
         fs::write(self.path(name), text).unwrap();
     }
 
-    /// Runs the plan; what is said.
+    /// Runs the plan; its output.
     fn sweep(&self, rows: &str, more: &str) -> String {
         let (plan, rows) = (self.path("plan.toml"), self.path(rows));
         output_of(&format!(

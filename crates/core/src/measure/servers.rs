@@ -35,7 +35,7 @@ pub(super) struct Servers {
     epoch: Epoch,
 }
 
-/// What an epoch says.
+/// The number of servers by an epoch.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Seen {
     /// In 256ths.

@@ -35,12 +35,7 @@ impl Policy for Fifo {
         if self.queue.place(object).is_some() {
             return true;
         }
-        if u64::from(weight) <= self.capacity {
-            while self.queue.weight(0) + u64::from(weight) > self.capacity {
-                self.queue.pop(0);
-            }
-            self.queue.push(0, object, weight);
-        }
+        self.queue.admit(object, weight, self.capacity);
         false
     }
 

@@ -39,12 +39,7 @@ impl Policy for Lru {
             self.queue.bring_front(0, object);
             return true;
         }
-        if u64::from(weight) <= self.capacity {
-            while self.queue.weight(0) + u64::from(weight) > self.capacity {
-                self.queue.pop(0);
-            }
-            self.queue.push(0, object, weight);
-        }
+        self.queue.admit(object, weight, self.capacity);
         false
     }
 

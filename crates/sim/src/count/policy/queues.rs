@@ -148,3 +148,16 @@ impl<const N: usize> Queues<N> {
         Some(object)
     }
 }
+
+impl Queues<1> {
+    /// Puts an object in front, where the last ones give it room; one larger than the capacity is not kept.
+    pub(super) fn admit(&mut self, object: u32, weight: u32, capacity: u64) {
+        if u64::from(weight) > capacity {
+            return;
+        }
+        while self.weight(0) + u64::from(weight) > capacity {
+            self.pop(0);
+        }
+        self.push(0, object, weight);
+    }
+}
