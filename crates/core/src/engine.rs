@@ -46,14 +46,10 @@ mod work;
 mod tests;
 
 use alloc::boxed::Box;
-use alloc::collections::VecDeque;
 use alloc::sync::Arc;
-use alloc::vec::Vec;
 
 use crate::depth::Depth;
-use crate::detect::Access;
 use crate::files_ahead::FilesAhead;
-use crate::fixed_map::FixedMap;
 use crate::ledger::Ledger;
 use crate::memory::Memory;
 use crate::next_file::Place;
@@ -62,11 +58,12 @@ use crate::profile::Profile;
 use crate::protocol::{Input, Output, Wants};
 use crate::queues::{Queues, Want, Wanted};
 use crate::readers::Readers;
+use crate::reads::Reads;
 use crate::settings::{Settings, SettingsError};
 use crate::shape::Shape;
 use crate::spec::Choice;
-use crate::table::{Frame, Table};
-use crate::units::{Bytes, DeviceId, Extent, FileId, Nanos, ReadId, ReaderId};
+use crate::table::Table;
+use crate::units::{Bytes, DeviceId, Nanos, ReaderId};
 use work::{Task, Work};
 
 /// Memory charged for a read under way: its entry and the frames it pins.
@@ -77,27 +74,30 @@ const REQUEST_BYTES: i64 = 256;
 /// See the [module](self).
 #[derive(Debug)]
 pub struct Engine {
-    settings: Settings,
-    methods: WindowMethods,
+    setup: Setup,
     memory: Memory,
     readers: Readers,
     queues: Queues,
-    reads: FixedMap<ReadId, Read>,
+    reads: Reads,
+    producers: Producers,
+    /// Work that stages left behind, outputs that were not polled yet, and the time of the input.
+    work: Work,
+    ledger: Ledger,
+}
+
+/// Those that decide on fetches beside the streams of readers.
+#[derive(Debug)]
+struct Producers {
     /// Announced blocks of readers, while any are known.
     plan: Option<Box<Plan>>,
     /// Folders, and the files open ahead of the programs that walk them.
-    next_file: FilesAhead,
-    /// Reads that wait for a frame, first come first served.
-    starved: VecDeque<ReadId>,
-    /// Work that stages left behind, and outputs that were not polled yet.
-    work: Work,
-    ledger: Ledger,
-    now: Nanos,
+    files: FilesAhead,
 }
 
-/// The methods that decide windows, but for the detectors: each reader has its own.
+/// The settings, and the methods of windows that were built from them; each reader has a detector of its own.
 #[derive(Debug)]
-struct WindowMethods {
+struct Setup {
+    settings: Settings,
     depth: Box<dyn Depth>,
     shape: Box<dyn Shape>,
     /// Whether detectors want to see hits as well.
@@ -106,38 +106,16 @@ struct WindowMethods {
     sees_every_block: bool,
 }
 
-impl WindowMethods {
-    fn new(settings: &Settings) -> Self {
+impl Setup {
+    fn new(settings: Settings) -> Self {
         let detect = settings.detect.build();
         Self {
             depth: settings.depth.build(),
             shape: settings.shape.build(),
             sees_every_read: detect.sees_every_read(),
             sees_every_block: detect.sees_every_block(),
+            settings,
         }
-    }
-}
-
-/// A demand read under way.
-#[derive(Debug)]
-struct Read {
-    reader: ReaderId,
-    file: FileId,
-    /// Its first block, and how many from there on.
-    access: Access,
-    wants: Wants,
-    asked: Nanos,
-    /// Blocks served and not released yet; empty while it waits.
-    pinned: Vec<Frame>,
-    /// A fetch it waited for failed: its first block is fetched alone, and that error is its own.
-    alone: bool,
-}
-
-impl Read {
-    /// So many blocks from its first one on.
-    fn extent(&self, count: u32) -> Extent {
-        let (file, first) = (self.file, self.access.block);
-        Extent { file, first, count }
     }
 }
 
@@ -162,25 +140,24 @@ impl Engine {
         let (frames, block_bytes) = (settings.frames(), settings.block_bytes);
         let next_file = settings.next_file.build();
         Ok(Self {
-            next_file: FilesAhead::new(next_file, settings.memory.0),
-            methods: WindowMethods::new(&settings),
+            producers: Producers {
+                plan: None,
+                files: FilesAhead::new(next_file, settings.memory.0),
+            },
             memory: Memory::new(frames, block_bytes, reclaim, split),
             readers: Readers::default(),
             queues: Queues::new(&settings),
-            reads: FixedMap::default(),
-            plan: None,
-            starved: VecDeque::new(),
+            reads: Reads::default(),
             work: Work::default(),
             ledger: Ledger::default(),
-            now: Nanos(0),
-            settings,
+            setup: Setup::new(settings),
         })
     }
 
     /// The settings it was built from.
     #[must_use]
     pub fn settings(&self) -> &Settings {
-        &self.settings
+        &self.setup.settings
     }
 
     /// The resident table, to be looked up from any thread.
@@ -193,27 +170,35 @@ impl Engine {
     /// driver hands every read to the engine, hits included.
     #[must_use]
     pub fn sees_every_read(&self) -> bool {
-        self.methods.sees_every_read
+        self.setup.sees_every_read
     }
 
     /// Whether the driver is to hand in a `Release` as soon as it has one, instead of with the next
     /// other input: a read waits for memory, or one that was announced is not over before.
     #[must_use]
     pub fn wants_releases(&self) -> bool {
-        !self.starved.is_empty() || self.plan.as_ref().is_some_and(|plan| plan.is_read())
+        self.reads.is_starving()
+            || self
+                .producers
+                .plan
+                .as_ref()
+                .is_some_and(|plan| plan.is_read())
     }
 
     /// Whether [`Input::Decide`] is due before time goes on.
     #[must_use]
     pub fn is_undecided(&self) -> bool {
-        self.plan.as_ref().is_some_and(|plan| plan.is_undecided())
+        self.producers
+            .plan
+            .as_ref()
+            .is_some_and(|plan| plan.is_undecided())
     }
 
     /// Whether requests wait for a device with one that hangs by now, or reads for memory: to be told time by an
     /// [`Input::Decide`], and asked again some times a second.
     #[must_use]
     pub fn is_held_up(&self, now: Nanos) -> bool {
-        self.queues.is_held_up(now, !self.starved.is_empty())
+        self.queues.is_held_up(now, self.reads.is_starving())
     }
 
     /// Whether fetches for a device of this profile wait in the engine, without memory,
@@ -226,7 +211,7 @@ impl Engine {
     /// Whether anything is announced, so that [`Input::Computed`] is worth while.
     #[must_use]
     pub fn has_plan(&self) -> bool {
-        self.plan.is_some()
+        self.producers.plan.is_some()
     }
 
     /// Whether a method decides by the time that programs compute, so that [`Input::CpuTime`] is
@@ -239,7 +224,7 @@ impl Engine {
     /// Whether a method expects files: folders need not be told otherwise.
     #[must_use]
     pub fn follows_folders(&self) -> bool {
-        self.next_file.is_on()
+        self.producers.files.is_on()
     }
 
     /// Takes one input. Drain [`Engine::poll`] until [`Output::Idle`] before the next. `now` is
@@ -247,7 +232,7 @@ impl Engine {
     /// with how long disks and readers took; nothing else is decided by it. Before time goes on an
     /// [`Engine::is_undecided`] one gets an [`Input::Decide`].
     pub fn handle(&mut self, now: Nanos, input: Input) {
-        self.now = now;
+        self.work.now = now;
         let begun = self.note_begun(&input);
         let accepted = match input {
             Input::Device { device, profile } => {
@@ -316,7 +301,7 @@ impl Engine {
             self.ledger.refused_inputs += 1;
         }
         self.drain();
-        if let Some(reader) = begun.filter(|_| self.next_file.is_on()) {
+        if let Some(reader) = begun.filter(|_| self.producers.files.is_on()) {
             self.begun(reader);
         }
         self.pay_bookkeeping();
@@ -381,19 +366,19 @@ impl Engine {
     /// Reads that waited for memory try again, in order, while there is some.
     fn feed_starved(&mut self) {
         while self.memory.obtainable() > 0
-            && let Some(id) = self.starved.pop_front()
+            && let Some(id) = self.reads.next_starved()
         {
-            let others = self.starved.len();
+            let others = self.reads.starving();
             let tried = self.try_read(id);
             if tried.is_none() {
-                self.starved.push_front(id);
+                self.reads.starve_first(id);
             }
             // Of a read that found no frame a part may have been fetched.
             self.drain();
             if tried.is_none() {
                 return;
             }
-            if self.starved.len() > others {
+            if self.reads.starving() > others {
                 // Its device had a slot, and there was no frame for it after all.
                 return;
             }
@@ -408,7 +393,7 @@ impl Engine {
     /// The counters, as of now.
     #[must_use]
     pub fn ledger(&self) -> Ledger {
-        let files = self.next_file.counts();
+        let files = self.producers.files.counts();
         Ledger {
             memory_peak: self.memory.peak(),
             files_ahead: files.ahead,
@@ -428,11 +413,11 @@ impl Engine {
 
     /// Takes memory away, or gives it back.
     fn limit(&mut self, memory: Bytes) -> Option<()> {
-        let minimum = Table::memory_for(Table::FRAMES_MIN, self.settings.block_bytes);
+        let minimum = Table::memory_for(Table::FRAMES_MIN, self.setup.settings.block_bytes);
         if memory < minimum {
             return None;
         }
-        let withheld = self.settings.memory.0.saturating_sub(memory.0);
+        let withheld = self.setup.settings.memory.0.saturating_sub(memory.0);
         if self.memory.withhold(withheld) {
             // Its share was reckoned from more than there is now.
             self.end_plan();

@@ -55,6 +55,7 @@ pub mod profile;
 pub mod protocol;
 mod queues;
 mod readers;
+mod reads;
 pub mod reclaim;
 pub mod settings;
 pub mod shape;

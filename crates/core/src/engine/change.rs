@@ -8,7 +8,6 @@ use alloc::vec::Vec;
 
 use super::place::blocks_in;
 use super::{Engine, READ_BYTES};
-use crate::known;
 use crate::layout::{LayoutMap, MappedExtent, Placement};
 use crate::readers::File;
 use crate::reclaim::Event;
@@ -45,17 +44,17 @@ impl Engine {
         if id.0 >= FileId::LIMIT || self.readers.file(id).is_some() {
             return None;
         }
-        let layout = LayoutMap::new(placement, self.settings.block_bytes)?;
+        let layout = LayoutMap::new(placement, self.setup.settings.block_bytes)?;
         for device in layout.devices() {
             self.queues.know(device);
         }
-        let blocks = blocks_in(bytes, self.settings.block_bytes);
+        let blocks = blocks_in(bytes, self.setup.settings.block_bytes);
         self.memory.charge(extents_bytes(&layout));
         self.readers.add_file(id, File::new(layout, bytes, blocks))
     }
 
     pub(super) fn open(&mut self, reader: ReaderId, file: FileId) -> Option<()> {
-        let detect = self.settings.detect.build();
+        let detect = self.setup.settings.detect.build();
         let file = self.readers.open(reader, file, detect)?;
         let bytes = reader_bytes(file.layout.devices().len());
         self.memory.charge(bytes);
@@ -63,7 +62,7 @@ impl Engine {
     }
 
     pub(super) fn invalidate(&mut self, file: FileId, bytes: Bytes) -> Option<()> {
-        let blocks = blocks_in(bytes, self.settings.block_bytes);
+        let blocks = blocks_in(bytes, self.setup.settings.block_bytes);
         self.readers.file(file)?;
         let waiting = self.drop_blocks(file);
         let state = self.readers.file_mut(file)?;
@@ -141,7 +140,7 @@ impl Engine {
         for id in self.readers.of(file) {
             self.change_streams(id, |streams| streams.clear());
             self.memory.tell(Event::Changed(id));
-            let fresh = self.settings.detect.build();
+            let fresh = self.setup.settings.detect.build();
             if let Some(reader) = self.readers.reader_mut(id) {
                 reader.detect = fresh;
             }
@@ -169,28 +168,23 @@ impl Engine {
     /// The reads of a reader are gone: nothing waits under their numbers any more, which may be
     /// given to other reads.
     fn abandon_reads(&mut self, reader: ReaderId) {
-        let reads = self.reads.iter().filter(|(_, r)| r.reader == reader);
-        let mut reads: Vec<ReadId> = reads.map(|(id, _)| *id).collect();
-        reads.sort_unstable();
-        for id in &reads {
-            let Some(read) = known(self.reads.remove(id), "a read is removed once") else {
-                continue;
-            };
+        let reads = self.reads.abandon(reader);
+        let ids: Vec<ReadId> = reads.iter().map(|(id, _)| *id).collect();
+        for (id, read) in reads {
             self.memory.charge(-READ_BYTES);
             let awaited = self.memory.table.find(read.file, read.access.block);
             if let Some(found) = awaited.filter(|found| found.flags & flag::FILLING != 0) {
                 let request = RequestId(self.memory.request_of(found.frame));
                 if let Some(request) = self.queues.request_mut(request) {
-                    request.waiters.retain(|waiter| waiter != id);
+                    request.waiters.retain(|waiter| *waiter != id);
                 }
             }
             for frame in read.pinned {
                 self.memory.unpin(frame);
             }
         }
-        self.starved.retain(|id| reads.binary_search(id).is_err());
-        if let Some(plan) = &mut self.plan {
-            plan.abandon(&reads);
+        if let Some(plan) = &mut self.producers.plan {
+            plan.abandon(&ids);
         }
     }
 }

@@ -19,7 +19,7 @@ pub(super) const IN_FLIGHT: &str = "a block in flight is in the table";
 
 impl Engine {
     pub(super) fn complete(&mut self, id: RequestId, outcome: FetchOutcome) -> Option<()> {
-        let now = self.now;
+        let now = self.work.now;
         let device = self.queues.request(id)?.device;
         let before = known(self.queues.device(device), DEVICE)?.ended();
         let (request, is_late) = self.queues.end(id, now, outcome == FetchOutcome::Done)?;
@@ -62,7 +62,7 @@ impl Engine {
             }
         }
         for &waiter in &request.waiters {
-            let lost = self.reads.get(&waiter).is_some_and(|r| {
+            let lost = self.reads.get(waiter).is_some_and(|r| {
                 request.extent.contains(r.access.block) && r.access.block.0 - first.0 >= arrived
             });
             if lost && !cancelled {
@@ -111,7 +111,7 @@ impl Engine {
 
     /// The first block of a waiting read did not arrive.
     fn fail(&mut self, id: ReadId, fetched_alone: bool, failure: Served) {
-        let Some(read) = known(self.reads.get_mut(&id), "a read that waits is under way") else {
+        let Some(read) = known(self.reads.get_mut(id), "a read that waits is under way") else {
             return;
         };
         if read.alone && fetched_alone {

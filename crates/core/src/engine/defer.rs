@@ -58,7 +58,7 @@ impl Engine {
         let is_idle = match &fetch {
             Wanted::Demand { read, .. } => self
                 .reads
-                .get(read)
+                .get(*read)
                 .is_some_and(|read| read.wants == Wants::Idle),
             _ => false,
         };
@@ -83,7 +83,7 @@ impl Engine {
 
     /// Whether a read goes on neither in a stream nor where its reader read last.
     fn jumps(&self, id: ReadId) -> bool {
-        let read = self.reads.get(&id);
+        let read = self.reads.get(id);
         let reader = read.and_then(|read| self.readers.reader(read.reader));
         let (Some(read), Some(reader)) = (read, reader) else {
             return false;
@@ -98,7 +98,7 @@ impl Engine {
     fn begins(&self, fetch: &Wanted) -> Option<(ReaderId, FileId, Block, u32)> {
         match fetch {
             Wanted::Demand { read, file, block } => {
-                let read = self.reads.get(read)?;
+                let read = self.reads.get(*read)?;
                 Some((read.reader, *file, *block, read.access.count))
             }
             Wanted::Window { reader, end, .. } => {
@@ -132,7 +132,7 @@ impl Engine {
             .and_then(|r| self.readers.file(r.file));
         let reads = &self.reads;
         let stays = |fetch: &Wanted| match fetch {
-            Wanted::Demand { read, .. } => reads.contains_key(read),
+            Wanted::Demand { read, .. } => reads.get(*read).is_some(),
             Wanted::Window { reader, .. } => *reader != id,
             Wanted::Request(_) => true,
         };

@@ -12,19 +12,21 @@ use crate::units::{Block, Extent, FileId, Nanos, RequestId};
 impl Engine {
     /// Whether a request is the plan's.
     pub(super) fn is_planned(&self, id: RequestId) -> bool {
-        let plan = self.plan.as_ref();
+        let plan = self.producers.plan.as_ref();
         plan.is_some_and(|plan| plan.requests.contains(id))
     }
 
     /// The number of a request is free again: the piece that it was for, if it was the plan's, and
     /// when the driver got it.
     pub(super) fn disown(&mut self, id: RequestId) -> Option<(BlockNo, Nanos)> {
-        self.plan.as_mut()?.requests.remove(id)
+        self.producers.plan.as_mut()?.requests.remove(id)
     }
 
     /// A request for a piece ended or was called off.
     pub(super) fn piece_ended(&mut self, piece: BlockNo, is_whole: bool, service: Nanos) {
-        let Some(plan) = &mut self.plan else { return };
+        let Some(plan) = &mut self.producers.plan else {
+            return;
+        };
         if let Some(extent) = plan.ended(piece, is_whole, service) {
             self.let_go_of(extent);
         }

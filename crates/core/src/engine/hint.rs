@@ -41,10 +41,10 @@ impl Engine {
     /// method follows hints.
     #[must_use]
     pub fn takes_hint(&self, blocks: u32) -> Option<bool> {
-        if self.settings.hinted.is_none() {
+        if self.setup.settings.hinted.is_none() {
             return self.memory.takes_hint(self.hints_max());
         }
-        let plan = self.plan.as_ref();
+        let plan = self.producers.plan.as_ref();
         let plan = plan.filter(|plan| !self.is_outgrown(plan, blocks));
         let (unit, room) = match plan {
             Some(plan) => (plan.unit(), plan.room()),
@@ -57,11 +57,11 @@ impl Engine {
     /// blocks are given in all that they leave.
     #[must_use]
     pub fn hints_max(&self) -> u32 {
-        let memory = self.settings.memory.0;
-        let (bytes, most) = match self.settings.hinting.blocks {
+        let memory = self.setup.settings.memory.0;
+        let (bytes, most) = match self.setup.settings.hinting.blocks {
             0 => (memory / HINTS_PART, Plan::HINTS_MAX),
             blocks => {
-                let held = u64::from(blocks) * u64::from(self.settings.block_bytes);
+                let held = u64::from(blocks) * u64::from(self.setup.settings.block_bytes);
                 (memory.saturating_sub(held), u32::MAX - 1)
             }
         };
@@ -72,7 +72,7 @@ impl Engine {
     /// How long a reader computed.
     pub(super) fn computed(&mut self, reader: ReaderId, time: Nanos) -> Option<()> {
         self.readers.reader(reader)?;
-        if let Some(plan) = &mut self.plan {
+        if let Some(plan) = &mut self.producers.plan {
             plan.set_computed(time);
         }
         Some(())
@@ -88,7 +88,7 @@ impl Engine {
         more: bool,
     ) -> Option<()> {
         let accepted = self.append_hint(reader, first, count, more);
-        if let Some(plan) = &mut self.plan {
+        if let Some(plan) = &mut self.producers.plan {
             plan.set_unfinished(more);
             self.carry_out_plan(None);
         }
@@ -106,7 +106,7 @@ impl Engine {
         let state = self.readers.file(file)?;
         let left = state.blocks.checked_sub(u64::from(first.0))?;
         let exist = u32::try_from(left).unwrap_or(u32::MAX).min(count);
-        if self.settings.hinted.is_none() {
+        if self.setup.settings.hinted.is_none() {
             let Some(has_room) = self.memory.takes_hint(self.hints_max()) else {
                 return Some(());
             };
@@ -132,7 +132,7 @@ impl Engine {
     /// A run of blocks comes next in the order. None if there is no room for it.
     fn append_run(&mut self, extent: Extent) -> Option<()> {
         self.begin_plan(extent.count)?;
-        let plan = self.plan.as_mut()?;
+        let plan = self.producers.plan.as_mut()?;
         let pieces = extent.count.div_ceil(plan.unit());
         if pieces > plan.room() {
             return None;
@@ -151,7 +151,7 @@ impl Engine {
         while left > 0 {
             let place = self.place(extent.file, first)?;
             let run = self.run_of(&place);
-            let plan = self.plan.as_mut()?;
+            let plan = self.producers.plan.as_mut()?;
             let count = left.min(plan.unit()).min(run);
             let piece = Extent {
                 first,
@@ -171,7 +171,9 @@ impl Engine {
     /// Charges for the plan's present size.
     fn charge_plan(&mut self) {
         let held = self.memory.holding_bytes();
-        let Some(plan) = &mut self.plan else { return };
+        let Some(plan) = &mut self.producers.plan else {
+            return;
+        };
         let bytes = i64::from(plan.entries()) * HINT_BYTES + held;
         self.memory.charge(bytes - plan.charged);
         plan.charged = bytes;
@@ -179,21 +181,21 @@ impl Engine {
 
     /// Makes a plan if there is none, or a fresh one for one that is over and in small pieces.
     fn begin_plan(&mut self, first: u32) -> Option<()> {
-        let plan = self.plan.as_ref();
+        let plan = self.producers.plan.as_ref();
         if plan.is_some_and(|plan| self.is_outgrown(plan, first)) {
             self.end_plan();
         }
-        if self.plan.is_none() {
-            let policy = self.settings.hinted.as_ref()?;
+        if self.producers.plan.is_none() {
+            let policy = self.setup.settings.hinted.as_ref()?;
             let size = Size {
                 frames: self.plan_frames(),
                 unit: self.unit_for(first),
                 hints_max: self.hints_max(),
                 devices: self.plan_devices(),
             };
-            let plan = Plan::new(policy, self.settings.hinting, size)?;
+            let plan = Plan::new(policy, self.setup.settings.hinting, size)?;
             self.memory.begin_holding();
-            self.plan = Some(Box::new(plan));
+            self.producers.plan = Some(Box::new(plan));
             self.charge_plan();
         }
         Some(())
@@ -206,14 +208,17 @@ impl Engine {
 
     /// The frames of a plan that begins now.
     fn plan_frames(&self) -> u32 {
-        Shares::plan_max(self.memory.frames_usable(), self.settings.hinting.blocks)
+        Shares::plan_max(
+            self.memory.frames_usable(),
+            self.setup.settings.hinting.blocks,
+        )
     }
 
     /// The disks of a plan that begins now. Exact hints are about all devices with open files;
     /// others show which they are about as they come.
     fn plan_devices(&self) -> Vec<DeviceId> {
         let mut devices: Vec<DeviceId> = Vec::new();
-        if self.settings.hinting.exact {
+        if self.setup.settings.hinting.exact {
             let open = self.readers.open_files();
             devices.extend(open.flat_map(|file| file.layout.devices()));
             devices.sort_unstable();
@@ -224,7 +229,8 @@ impl Engine {
 
     /// The most blocks of a piece if a plan begins now with a hint so long.
     fn unit_for(&self, first: u32) -> u32 {
-        let longest = self.settings.request_max.0 / u64::from(self.settings.block_bytes);
+        let longest =
+            self.setup.settings.request_max.0 / u64::from(self.setup.settings.block_bytes);
         let longest = u32::try_from(longest).unwrap_or(u32::MAX);
         Plan::unit_for(self.plan_frames(), first.min(longest))
     }
@@ -232,12 +238,12 @@ impl Engine {
     /// The plan is over or in the way: its blocks go into the order of reclaim. Whether there
     /// was one.
     pub(super) fn end_plan(&mut self) -> bool {
-        let Some(plan) = self.plan.take() else {
+        let Some(plan) = self.producers.plan.take() else {
             return false;
         };
         self.memory.charge(-plan.charged);
         // They look again as soon as there is memory.
-        self.starved.extend(plan.waiting());
+        self.reads.starve(plan.waiting().iter().copied());
         self.ledger.hints_dropped += self.ledger.hints_open;
         self.ledger.hints_open = 0;
         for frame in self.memory.end_holding() {
@@ -248,7 +254,9 @@ impl Engine {
 
     /// A file changed, or has no reader left: its announced reads do not come.
     pub(super) fn drop_hints(&mut self, file: FileId) {
-        let Some(plan) = &mut self.plan else { return };
+        let Some(plan) = &mut self.producers.plan else {
+            return;
+        };
         let (extents, open) = plan.forget(file);
         self.ledger.hints_dropped += open;
         self.ledger.hints_open -= open;

@@ -35,15 +35,17 @@ impl Engine {
         if folder.0 >= FolderId::LIMIT || entries.len() > Self::FOLDER_MAX {
             return None;
         }
-        if self.next_file.is_on() {
-            self.next_file.list(folder, entries, &mut self.work.out);
+        if self.producers.files.is_on() {
+            self.producers
+                .files
+                .list(folder, entries, &mut self.work.out);
             self.charge_next_file();
         }
         Some(())
     }
 
     pub(super) fn forget_folder(&mut self, folder: FolderId) -> Option<()> {
-        self.next_file.forget(folder, &mut self.work.out);
+        self.producers.files.forget(folder, &mut self.work.out);
         self.charge_next_file();
         Some(())
     }
@@ -53,7 +55,9 @@ impl Engine {
         let budget = self.budget_ahead(reader);
         let file = (reader, self.blocks_of_reader(reader));
         let out = &mut self.work.out;
-        self.next_file.enter(place, file, opener, &budget, out)?;
+        self.producers
+            .files
+            .enter(place, file, opener, &budget, out)?;
         self.readers.set_ahead(reader, false);
         self.charge_next_file();
         Some(())
@@ -61,17 +65,19 @@ impl Engine {
 
     /// A reader reads these blocks.
     pub(super) fn note_read(&mut self, reader: ReaderId, first: Block, count: u32) {
-        if self.next_file.is_on() {
+        if self.producers.files.is_on() {
             let first = u64::from(first.0);
             let count = u64::from(count);
-            self.next_file.read(reader, Run { first, count });
+            self.producers.files.read(reader, Run { first, count });
         }
     }
 
     /// A reader read something, or closed.
     pub(super) fn begun(&mut self, reader: ReaderId) {
         let budget = self.budget_ahead(reader);
-        self.next_file.begun(reader, &budget, &mut self.work.out);
+        self.producers
+            .files
+            .begun(reader, &budget, &mut self.work.out);
         self.charge_next_file();
     }
 
@@ -81,7 +87,10 @@ impl Engine {
             self.readers.reader(reader)?;
         }
         let opened = reader.map(|reader| (reader, self.blocks_of_reader(reader)));
-        let answered = self.next_file.answer(place, opened, &mut self.work.out)?;
+        let answered = self
+            .producers
+            .files
+            .answer(place, opened, &mut self.work.out)?;
         if let (Some(reader), Answered::Fetch { parts, reads_on }) = (reader, answered) {
             self.fetch_parts(reader, parts, reads_on);
         }
@@ -91,7 +100,7 @@ impl Engine {
 
     /// A reader closes; a file ahead stays unused then.
     pub(super) fn close_ahead(&mut self, reader: ReaderId) {
-        if let Some(parts) = self.next_file.close(reader) {
+        if let Some(parts) = self.producers.files.close(reader) {
             self.ledger.files_ahead_unread += self.unread_of(reader, parts);
         }
         self.charge_next_file();
@@ -140,7 +149,7 @@ impl Engine {
 
     /// The bytes that files ahead may take while this reader is at work.
     fn budget_ahead(&self, reader: ReaderId) -> Budget {
-        let block_bytes = u64::from(self.settings.block_bytes);
+        let block_bytes = u64::from(self.setup.settings.block_bytes);
         let device = self.device_of(reader, Block(0)).map(|(_, device)| device);
         let is_disk = |device: &&Device| {
             let profile = device.profile();
@@ -155,7 +164,7 @@ impl Engine {
     }
 
     fn charge_next_file(&mut self) {
-        let growth = self.next_file.growth();
+        let growth = self.producers.files.growth();
         self.memory.charge(growth);
     }
 }

@@ -43,7 +43,7 @@ impl Engine {
     /// Where a block of a known file lies.
     pub(super) fn place(&self, file: FileId, block: Block) -> Option<PlaceOnDevice> {
         let layout = &known(self.readers.file(file), FILE)?.layout;
-        Some(layout.place(u64::from(block.0) * u64::from(self.settings.block_bytes)))
+        Some(layout.place(u64::from(block.0) * u64::from(self.setup.settings.block_bytes)))
     }
 
     /// The same of the copy that is read soonest.
@@ -95,13 +95,13 @@ impl Engine {
     }
 
     fn copies(&self, file: FileId, block: Block) -> usize {
-        let offset = u64::from(block.0) * u64::from(self.settings.block_bytes);
+        let offset = u64::from(block.0) * u64::from(self.setup.settings.block_bytes);
         let file = self.readers.file(file);
         file.map_or(1, |file| file.layout.copies(offset))
     }
 
     fn copy(&self, file: FileId, block: Block, copy: usize) -> Option<PlaceOnDevice> {
-        let offset = u64::from(block.0) * u64::from(self.settings.block_bytes);
+        let offset = u64::from(block.0) * u64::from(self.setup.settings.block_bytes);
         let layout = &known(self.readers.file(file), FILE)?.layout;
         Some(layout.copy(offset, copy.min(layout.copies(offset) - 1)))
     }
@@ -114,13 +114,13 @@ impl Engine {
 
     /// How many blocks of the file lie in one run from there on.
     pub(super) fn run_of(&self, place: &PlaceOnDevice) -> u32 {
-        let blocks = place.run.0 / u64::from(self.settings.block_bytes);
+        let blocks = place.run.0 / u64::from(self.setup.settings.block_bytes);
         u32::try_from(blocks).unwrap_or(u32::MAX).max(1)
     }
 
     /// How many bytes of an extent exist.
     pub(super) fn bytes_of(&self, extent: Extent) -> Bytes {
-        let unit = u64::from(self.settings.block_bytes);
+        let unit = u64::from(self.setup.settings.block_bytes);
         let exist = self
             .readers
             .file(extent.file)

@@ -14,12 +14,13 @@
 
 use alloc::vec::Vec;
 
-use super::{Engine, READ_BYTES, Read};
+use super::{Engine, READ_BYTES};
 use crate::detect::Access;
 use crate::known;
 use crate::protocol::{Output, Served, Wants};
 use crate::queues::Wanted;
 use crate::readers::Pace;
+use crate::reads::Read;
 use crate::reclaim::Event;
 use crate::table::flag;
 use crate::units::{Block, Extent, FileId, ReadId, ReaderId, RequestId};
@@ -41,7 +42,7 @@ impl Engine {
         wants: Wants,
     ) -> Option<()> {
         let file = self.readers.reader(reader)?.file;
-        if access.count == 0 || self.reads.contains_key(&id) {
+        if access.count == 0 || self.reads.get(id).is_some() {
             return None;
         }
         let blocks = self.readers.file(file)?.blocks;
@@ -62,7 +63,7 @@ impl Engine {
                 count: access.count,
             });
         }
-        let asked = self.now;
+        let asked = self.work.now;
         let pinned = Vec::new();
         let read = Read {
             reader,
@@ -73,13 +74,13 @@ impl Engine {
             pinned,
             alone: false,
         };
-        self.reads.insert(id, read);
+        self.reads.begin(id, read);
         self.memory.charge(READ_BYTES);
         let has_pattern = fresh && wants != Wants::Idle;
         if has_pattern {
             self.take_hints(reader, access);
         }
-        if self.methods.sees_every_read && !self.methods.sees_every_block && has_pattern {
+        if self.setup.sees_every_read && !self.setup.sees_every_block && has_pattern {
             self.show(reader, access);
         }
         self.go_on(id);
@@ -116,12 +117,12 @@ impl Engine {
     /// Not even one frame was to be had.
     fn starve(&mut self, id: ReadId) {
         self.ledger.memory_waits += 1;
-        self.starved.push_back(id);
+        self.reads.starve([id]);
     }
 
     /// A deferred read has its slot: its fetch goes out now, or is on its way already.
     pub(super) fn fetch_deferred(&mut self, id: ReadId) {
-        let Some(read) = known(self.reads.get(&id), READ) else {
+        let Some(read) = known(self.reads.get(id), READ) else {
             return;
         };
         let (file, reader, access, wants) = (read.file, read.reader, read.access, read.wants);
@@ -147,7 +148,7 @@ impl Engine {
 
     /// The same for its next block; true if it awaited that one and goes on to another.
     fn try_block(&mut self, id: ReadId) -> Option<bool> {
-        let Some(read) = known(self.reads.get(&id), READ) else {
+        let Some(read) = known(self.reads.get(id), READ) else {
             return Some(false);
         };
         debug_assert!(
@@ -165,7 +166,7 @@ impl Engine {
             self.answer(id, Served::End);
             return Some(false);
         }
-        if self.methods.sees_every_block && wants != Wants::Idle {
+        if self.setup.sees_every_block && wants != Wants::Idle {
             self.show(reader, access);
         }
         if self.memory.table.find(file, first).is_none() {
@@ -215,7 +216,7 @@ impl Engine {
 
     /// A block that was awaited is there: on to the next one. False if it was the last.
     fn await_next(&mut self, id: ReadId) -> bool {
-        let Some(read) = known(self.reads.get_mut(&id), READ) else {
+        let Some(read) = known(self.reads.get_mut(id), READ) else {
             return false;
         };
         let next = read.access.block.0.checked_add(1);
@@ -229,7 +230,7 @@ impl Engine {
     }
 
     fn wait_for(&mut self, id: ReadId, request: RequestId) {
-        let Some(read) = known(self.reads.get(&id), READ) else {
+        let Some(read) = known(self.reads.get(id), READ) else {
             return;
         };
         let hurries = read.wants != Wants::Idle;
@@ -239,7 +240,7 @@ impl Engine {
 
     /// Answers with the run of resident blocks from the first one on.
     fn serve(&mut self, id: ReadId) {
-        let Some(read) = known(self.reads.get_mut(&id), READ) else {
+        let Some(read) = known(self.reads.get_mut(id), READ) else {
             return;
         };
         let (file, reader, access) = (read.file, read.reader, read.access);
@@ -256,7 +257,7 @@ impl Engine {
         })
         .blocks()
         {
-            if self.methods.sees_every_block && block != first {
+            if self.setup.sees_every_block && block != first {
                 self.show(reader, access.at(block));
             }
             let Some(found) = self.memory.table.find(file, block) else {
@@ -282,7 +283,7 @@ impl Engine {
                 count: pinned.len() as u32,
             },
         );
-        if let Some(read) = self.reads.get_mut(&id) {
+        if let Some(read) = self.reads.get_mut(id) {
             read.pinned = pinned;
         }
         self.note_served(reader);
@@ -307,15 +308,15 @@ impl Engine {
 
     /// Answers a read. One that got blocks stays until it is released.
     pub(super) fn answer(&mut self, id: ReadId, served: Served) {
-        let Some(read) = known(self.reads.get(&id), READ) else {
+        let Some(read) = known(self.reads.get(id), READ) else {
             return;
         };
         let stall = &mut self.ledger.stall.0;
-        *stall = stall.saturating_add(self.now.since(read.asked).0);
+        *stall = stall.saturating_add(self.work.now.since(read.asked).0);
         if read.pinned.is_empty() {
             let (reader, left) = (read.reader, read.extent(read.access.count));
             let is_awaited = read.wants == Wants::Presence && served == Served::End;
-            self.reads.remove(&id);
+            self.reads.end(id);
             self.memory.charge(-READ_BYTES);
             match is_awaited {
                 // It is to be taken yet: an announced piece is its reader's until that one goes on.
@@ -328,10 +329,10 @@ impl Engine {
 
     /// The bytes were taken.
     pub(super) fn release(&mut self, id: ReadId) -> Option<()> {
-        if self.reads.get(&id)?.pinned.is_empty() {
+        if self.reads.get(id)?.pinned.is_empty() {
             return None;
         }
-        let read = self.reads.remove(&id)?;
+        let read = self.reads.end(id)?;
         self.memory.charge(-READ_BYTES);
         let taken = read.extent(read.pinned.len() as u32);
         for frame in read.pinned {
@@ -380,7 +381,7 @@ impl Engine {
     }
 
     fn advance(&mut self, reader: ReaderId, extent: Extent) {
-        let now = self.now;
+        let now = self.work.now;
         let stream = self.change_streams(reader, |streams| {
             streams.advance(extent.first, extent.count, now)
         });

@@ -37,7 +37,7 @@ impl Engine {
     pub(super) fn dispatch(&mut self, id: DeviceId) {
         let frames = self.memory.frames_usable();
         while !self.work.has_granted(id)
-            && let Some(want) = self.queues.next(id, self.now, frames)
+            && let Some(want) = self.queues.next(id, self.work.now, frames)
         {
             match want.request() {
                 Some(request) => self.start(request, &want),
@@ -48,7 +48,7 @@ impl Engine {
 
     fn start(&mut self, id: RequestId, want: &Want) {
         let frames = self.memory.frames_usable();
-        let begun = self.queues.begin(want, self.now, frames);
+        let begun = self.queues.begin(want, self.work.now, frames);
         let Some(request) = known(begun, "a want is taken out to be sent") else {
             return;
         };
@@ -56,8 +56,8 @@ impl Engine {
         if self.pace(extent.file) != Pace::Even {
             self.queues.write_off(id);
         }
-        if let Some(plan) = &mut self.plan {
-            plan.requests.sent(id, self.now);
+        if let Some(plan) = &mut self.producers.plan {
+            plan.requests.sent(id, self.work.now);
         }
         self.ledger.requests += 1;
         self.ledger.request_bytes.0 += want.bytes.0;

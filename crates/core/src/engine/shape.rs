@@ -89,12 +89,12 @@ impl Engine {
             room: end.saturating_add(room).min(file.blocks).max(end),
             file,
             array: file.layout.devices().next()?,
-            block_bytes: self.settings.block_bytes.into(),
+            block_bytes: self.setup.settings.block_bytes.into(),
         };
         if view.strip(window.start).is_none() {
             return Some(window);
         }
-        let shaped = self.methods.shape.end(&view);
+        let shaped = self.setup.shape.end(&view);
         let shaped = shaped.clamp(u64::from(window.start.0) + 1, view.room);
         if shaped == end {
             return Some(window);

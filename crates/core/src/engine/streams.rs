@@ -18,7 +18,7 @@ impl Engine {
     /// The frame to give up next; its block is still in the table.
     pub(super) fn victim(&mut self) -> Option<Frame> {
         const NOT: u8 = flag::PINNED | flag::FILLING | flag::VACANT;
-        let victim = self.memory.victim(self.now)?;
+        let victim = self.memory.victim(self.work.now)?;
         let frame = victim.frame();
         debug_assert!(
             self.memory.table.flags(frame) & NOT == 0 && !self.memory.is_held(frame),
@@ -50,8 +50,8 @@ impl Engine {
     pub(super) fn shares(&self) -> Shares {
         Shares {
             frames: self.memory.frames_usable(),
-            plan: self.plan.as_ref().map_or(0, |plan| plan.blocks()),
-            ahead: self.next_file.blocks(),
+            plan: self.producers.plan.as_ref().map_or(0, |plan| plan.blocks()),
+            ahead: self.producers.files.blocks(),
         }
     }
 

@@ -200,7 +200,7 @@ impl Rig {
         );
         let devices = self.engine.devices();
         assert!(devices.iter().all(|device| device.queued == 0));
-        assert!(self.engine.plan.is_none());
+        assert!(self.engine.producers.plan.is_none());
         assert_eq!(self.engine.readers.active(), 0);
         assert_eq!(
             self.engine.ledger().resident_unused + self.engine.ledger().in_flight,

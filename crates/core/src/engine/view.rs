@@ -63,20 +63,14 @@ impl Engine {
     #[must_use]
     pub fn bookkeeping(&self) -> Bytes {
         let frames = u64::from(self.memory.frames_usable());
-        let blocks = frames * u64::from(self.settings.block_bytes);
-        Bytes(self.settings.memory.0.saturating_sub(blocks))
+        let blocks = frames * u64::from(self.setup.settings.block_bytes);
+        Bytes(self.setup.settings.memory.0.saturating_sub(blocks))
     }
 
     /// The streams of all open files, by reader and, in one file, the one used last at the end.
     #[must_use]
     pub fn streams(&self) -> Vec<StreamView> {
-        let mut waiting: Vec<(ReaderId, Block)> = self
-            .reads
-            .values()
-            .filter(|read| read.pinned.is_empty())
-            .map(|read| (read.reader, read.access.block))
-            .collect();
-        waiting.sort_unstable();
+        let waiting = self.reads.waiting();
         let mut views = Vec::new();
         for reader in self.readers.ids() {
             let Some(state) = self.readers.reader(reader) else {

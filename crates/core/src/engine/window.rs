@@ -238,8 +238,8 @@ impl Engine {
             file,
             limit: bounds.limit,
             room: spare.saturating_sub(self.memory.reserve()),
-            block_bytes: self.settings.block_bytes,
-            in_flight_max: self.settings.in_flight_max,
+            block_bytes: self.setup.settings.block_bytes,
+            in_flight_max: self.setup.settings.in_flight_max,
             profile: device.profile(),
             location: place.position,
             is_congested: device.is_congested(),
@@ -261,7 +261,7 @@ impl Engine {
     /// How long the next window may be.
     fn bounds(&self, reader: ReaderId, access: &Access) -> Option<Bounds> {
         let state = self.readers.reader(reader)?;
-        let new = Stream::new(access.block, Direction::Forward, self.now);
+        let new = Stream::new(access.block, Direction::Forward, self.work.now);
         let known = state.streams().of_read(access.block, access.count);
         let stream = known.unwrap_or(&new);
         let asked = u64::from(access.count);
@@ -286,7 +286,7 @@ impl Engine {
     /// Limit of the depth method, in blocks instead of bytes, and cut to the slice: of each member
     /// of the file's layout alike, since a long window spreads over all of them.
     fn deep(&self, reader: ReaderId, access: &Access, stream: &Stream) -> Option<u64> {
-        let unit = u64::from(self.settings.block_bytes);
+        let unit = u64::from(self.setup.settings.block_bytes);
         let (here, device) = self.device_of(reader, access.block)?;
         let end = stream.next_block().unwrap_or(access.block);
         let (next, next_device) = self.device_of(reader, end)?;
@@ -303,10 +303,10 @@ impl Engine {
             distance: device.distance(),
             streams: u32::try_from(self.streams_with(stream)).unwrap_or(u32::MAX),
         };
-        let limit = self.methods.depth.limit(&facts, &device).0;
+        let limit = self.setup.depth.limit(&facts, &device).0;
         let slice = self.queues.slice_left(next_device, next.position.0).0;
         let slice = slice.saturating_mul(all);
-        let times = if self.methods.depth.is_for_each_device() {
+        let times = if self.setup.depth.is_for_each_device() {
             all
         } else {
             1
@@ -329,7 +329,7 @@ impl Engine {
 
     /// Blocks a stream may have ahead of its reader; `None` if there is no bound.
     fn share(&self, stream: &Stream) -> Option<u64> {
-        let percent = self.settings.unread_percent;
+        let percent = self.setup.settings.unread_percent;
         if percent == 100 {
             return None;
         }
@@ -337,7 +337,7 @@ impl Engine {
     }
 
     fn note(&mut self, reader: ReaderId, block: Block, window: Window) {
-        let now = self.now;
+        let now = self.work.now;
         self.change_streams(reader, |streams| {
             let stream = streams.continued(block, window.direction, now);
             let end = match window.direction {

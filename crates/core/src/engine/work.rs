@@ -1,4 +1,4 @@
-//! Work that a stage leaves behind instead of calling an earlier one.
+//! Work that a stage leaves behind instead of calling an earlier one, and the time of the input it belongs to.
 //!
 //! Stages call forward only. A completion lets a read go on, a device with a free slot lets a
 //! want be decided: both lead back to the beginning. Such work is listed here, and
@@ -18,11 +18,13 @@ use alloc::collections::VecDeque;
 
 use crate::protocol::Output;
 use crate::queues::Want;
-use crate::units::{DeviceId, ReadId};
+use crate::units::{DeviceId, Nanos, ReadId};
 
 /// See the [module](self).
 #[derive(Debug, Default)]
 pub(super) struct Work {
+    /// Of the last input.
+    pub(super) now: Nanos,
     /// Wants without memory whose device has a slot for them.
     pub(super) granted: VecDeque<(DeviceId, Want)>,
     /// Reads to try.

@@ -23,7 +23,7 @@ use crate::units::{Block, Extent, RequestId};
 impl Engine {
     /// Carries out the plan. `asked` is the demand of this moment.
     pub(in crate::engine) fn carry_out_plan(&mut self, asked: Option<&Extent>) {
-        while let Some(fetch) = self.plan.as_mut().and_then(|plan| plan.poll()) {
+        while let Some(fetch) = self.producers.plan.as_mut().and_then(|plan| plan.poll()) {
             if let Some(victim) = fetch.evict {
                 self.give_up_piece(victim);
             }
@@ -36,15 +36,15 @@ impl Engine {
 
     /// The need of a read that waits for the plan.
     fn waited_for(&self, piece: &Extent) -> Option<Extent> {
-        let reads = self.plan.as_ref()?.waiting().iter();
-        let wanted = reads.filter_map(|id| self.reads.get(id));
+        let reads = self.producers.plan.as_ref()?.waiting().iter();
+        let wanted = reads.filter_map(|id| self.reads.get(*id));
         let mut wanted = wanted.map(|read| read.extent(read.access.count));
         wanted.find(|wanted| wanted.file == piece.file && piece.contains(wanted.first))
     }
 
     /// Reads that wait for the plan look whether it fetched for them.
     pub(super) fn look_again(&mut self) {
-        let waiting = self.plan.as_mut().map(|plan| plan.take_waiting());
+        let waiting = self.producers.plan.as_mut().map(|plan| plan.take_waiting());
         self.work.reads.extend(waiting.unwrap_or_default());
     }
 
@@ -53,7 +53,7 @@ impl Engine {
         let blocks = self.missing_of(&extent);
         if blocks.is_empty() {
             self.mark(extent.file, extent.first);
-            if let Some(plan) = &mut self.plan {
+            if let Some(plan) = &mut self.producers.plan {
                 plan.found(piece);
             }
             return;
@@ -69,7 +69,7 @@ impl Engine {
             false => (0, false),
         };
         self.ledger.refused_prefetches += u64::from(!is_whole);
-        if let Some(plan) = &mut self.plan {
+        if let Some(plan) = &mut self.producers.plan {
             plan.started(piece, requests, is_whole);
         }
         self.dispatch_file(extent.file);
@@ -108,7 +108,7 @@ impl Engine {
                     self.close_request(open.map(|(id, _)| id));
                     requests += 1;
                     let id = self.open_request(place, extent.file, *block, None);
-                    if let Some(plan) = &mut self.plan {
+                    if let Some(plan) = &mut self.producers.plan {
                         plan.requests.add(id, piece);
                     }
                     id

@@ -21,7 +21,7 @@ use crate::units::{Block, Extent, FileId, ReadId, ReaderId};
 impl Engine {
     /// A read begins: it takes its place in the order, if it has one.
     pub(in crate::engine) fn take_hints(&mut self, id: ReaderId, access: Access) {
-        let (Some(plan), Some(reader)) = (&self.plan, self.readers.reader(id)) else {
+        let (Some(plan), Some(reader)) = (&self.producers.plan, self.readers.reader(id)) else {
             return;
         };
         let asked = access.extent(reader.file);
@@ -35,8 +35,10 @@ impl Engine {
     }
 
     fn take_piece(&mut self, id: ReaderId, piece: BlockNo, asked: &Extent) {
-        let now = self.now;
-        let Some(plan) = &mut self.plan else { return };
+        let now = self.work.now;
+        let Some(plan) = &mut self.producers.plan else {
+            return;
+        };
         if plan.hands().holds(id, piece) {
             return;
         }
@@ -53,7 +55,7 @@ impl Engine {
             // If no fetch comes of it, the read goes on as any other.
             self.carry_out_plan(Some(asked));
         }
-        if let Some(plan) = &mut self.plan {
+        if let Some(plan) = &mut self.producers.plan {
             plan.hold(piece);
         }
     }
@@ -65,7 +67,8 @@ impl Engine {
         reader: ReaderId,
         block: Block,
     ) -> bool {
-        let (Some(plan), Some(state)) = (&mut self.plan, self.readers.reader(reader)) else {
+        let (Some(plan), Some(state)) = (&mut self.producers.plan, self.readers.reader(reader))
+        else {
             return false;
         };
         let covering = plan.pieces().covering(state.file, block);
@@ -74,20 +77,30 @@ impl Engine {
 
     /// A reader took blocks, or will not take them any more.
     pub(in crate::engine) fn taken(&mut self, reader: ReaderId, taken: &Extent) {
-        let ended = self.plan.as_mut().map(|plan| plan.read(reader, taken));
+        let ended = self
+            .producers
+            .plan
+            .as_mut()
+            .map(|plan| plan.read(reader, taken));
         self.leave(ended.unwrap_or_default());
     }
 
     /// The reader has moved on from its pieces in use, but for these.
     fn leave_others(&mut self, id: ReaderId, stays: &[BlockNo]) {
-        let left = self.plan.as_mut().map(|plan| plan.go_on(id, stays));
+        let left = self
+            .producers
+            .plan
+            .as_mut()
+            .map(|plan| plan.go_on(id, stays));
         self.leave(left.unwrap_or_default());
     }
 
     /// Pieces that their reader is done with: their mark brings the next one in.
     fn leave(&mut self, pieces: Vec<BlockNo>) {
         for piece in pieces {
-            let Some(plan) = &mut self.plan else { return };
+            let Some(plan) = &mut self.producers.plan else {
+                return;
+            };
             if plan.leave(piece)
                 && let Some(Extent { file, first, .. }) = plan.pieces().extent(piece)
             {
@@ -105,7 +118,7 @@ impl Engine {
 
     /// Whether this reader is at a piece with this block in it.
     pub(in crate::engine) fn is_announced(&self, id: ReaderId, block: Block) -> bool {
-        let (Some(plan), Some(reader)) = (&self.plan, self.readers.reader(id)) else {
+        let (Some(plan), Some(reader)) = (&self.producers.plan, self.readers.reader(id)) else {
             return false;
         };
         let covering = plan.pieces().covering(reader.file, block);
@@ -114,14 +127,14 @@ impl Engine {
 
     /// Whether the mark of this block is the plan's.
     pub(in crate::engine) fn is_plans_mark(&self, file: FileId, block: Block) -> bool {
-        let plan = self.plan.as_ref();
+        let plan = self.producers.plan.as_ref();
         plan.is_some_and(|plan| plan.begins_at(file, block))
     }
 
     /// A reader got something: from here on it computes.
     pub(in crate::engine) fn note_served(&mut self, id: ReaderId) {
-        if let Some(plan) = &mut self.plan {
-            plan.served(self.now, id);
+        if let Some(plan) = &mut self.producers.plan {
+            plan.served(self.work.now, id);
         }
     }
 }

@@ -74,7 +74,7 @@ fn decide(rig: &mut Rig) {
 }
 
 fn waiting(rig: &Rig) -> Vec<ReadId> {
-    let plan = rig.engine.plan.as_ref().unwrap();
+    let plan = rig.engine.producers.plan.as_ref().unwrap();
     plan.waiting().to_vec()
 }
 

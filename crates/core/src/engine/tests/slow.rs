@@ -133,7 +133,7 @@ impl Server {
                         break;
                     };
                     self.rig.served.swap_remove(served);
-                    let count = self.rig.engine.reads[&read].pinned.len() as u32;
+                    let count = self.rig.engine.reads.get(read).unwrap().pinned.len() as u32;
                     self.rig.input(Input::Release { read });
                     self.programs[number] = (at + count, None);
                     let asked = self.asked.remove(&read).unwrap();
