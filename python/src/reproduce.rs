@@ -5,8 +5,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use forerun_core::settings::Notice;
 use forerun_lab::{self as lab, Broken, Figures, Finding, Wanted, rows, threads};
+use forerun_sim::hinted::host::Notice;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;

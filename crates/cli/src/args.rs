@@ -39,9 +39,9 @@ use self::simulate::split_names;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args as Group, Parser, ValueEnum};
 use forerun_baselines::METHODS;
-use forerun_core::settings::Notice;
 use forerun_core::spec::{Choice, Method};
 use forerun_core::{Bytes, depth, detect, dispatch, measure, next_file, reclaim, shape, split};
+use forerun_sim::hinted::host::Notice;
 
 #[cfg(feature = "files")]
 pub use self::bench::{Bench, Clock, Workload};

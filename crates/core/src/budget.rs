@@ -8,7 +8,7 @@
 //!
 //! ```text
 //! frames beside bookkeeping
-//! |- plan         announced reads       3/4, or as many as the settings say; none without hints
+//! |- plan         announced reads       3/4; none without hints
 //! |- files ahead  beginnings of files   1/4 of the frames, and at most half of the frames beside the plan
 //! |- streams      unread, all together  unread_percent of the rest; of half the frames beside the plan at least
 //! `- the rest     demands, blocks read  at least the reserve, 1/32 and at most 256 frames
@@ -46,12 +46,9 @@ pub(crate) struct Shares {
 }
 
 impl Shares {
-    /// The frames of a plan that begins now; `given` by the settings, or 0.
-    pub(crate) fn plan_max(frames: u32, given: u32) -> u32 {
-        match given {
-            0 => u32::try_from(u64::from(frames) * PLAN_PERCENT / 100).unwrap_or(frames),
-            blocks => blocks.min(frames),
-        }
+    /// The frames of a plan that begins now.
+    pub(crate) fn plan_max(frames: u32) -> u32 {
+        u32::try_from(u64::from(frames) * PLAN_PERCENT / 100).unwrap_or(frames)
     }
 
     /// Frames that a prefetch must leave to be had, so that demand reads never queue for memory that was given
@@ -88,7 +85,7 @@ mod tests {
         fn no_two_producers_starve_a_third(
             frames in 64u32..1 << 24, has_plan: bool, has_ahead: bool, percent in 1u8..=100,
         ) {
-            let plan = if has_plan { Shares::plan_max(frames, 0) } else { 0 };
+            let plan = if has_plan { Shares::plan_max(frames) } else { 0 };
             let mut shares = Shares { frames, plan, ahead: 0 };
             shares.ahead = if has_ahead { shares.ahead_max() } else { 0 };
             let streams = shares.streams_max(percent);
@@ -117,7 +114,7 @@ mod tests {
                 ahead: 0,
             };
             assert_eq!(mib(shares.streams_max(75)), alone);
-            shares.plan = Shares::plan_max(frames, 0);
+            shares.plan = Shares::plan_max(frames);
             assert_eq!(mib(shares.plan.into()), plan);
             shares.ahead = shares.ahead_max();
             assert_eq!(mib(shares.ahead), ahead);

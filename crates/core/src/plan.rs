@@ -28,9 +28,8 @@ use alloc::vec::Vec;
 
 use crate::hinted::policy::Policy;
 use crate::hinted::{BlockNo, Board, Hint, Planner, PlannerInput, PlannerOutput, Position, Setup};
-use crate::settings::{Hinting, Notice};
 use crate::spec::Choice;
-use crate::units::{Block, DeviceId, Extent, FileId, Nanos, ReadId, RequestId};
+use crate::units::{Block, DeviceId, Extent, FileId, Nanos, RequestId};
 use frontier::Frontier;
 use hands::Hands;
 use pieces::Pieces;
@@ -73,11 +72,6 @@ pub(crate) struct Plan {
     computed: Option<Nanos>,
     /// Hints follow at once; nothing is decided before they are here.
     is_unfinished: bool,
-    hinting: Hinting,
-    /// Since the last round a reader asked or took, or hints came.
-    is_noticed: bool,
-    /// Reads that wait until the method fetches for them.
-    waiting: Vec<ReadId>,
 }
 
 /// A fetch of the planner.
@@ -87,8 +81,6 @@ pub(crate) struct Fetch {
     pub(crate) extent: Extent,
     /// Its victim.
     pub(crate) evict: Option<Extent>,
-    /// Whether a reader waits for it.
-    pub(crate) demand: bool,
 }
 
 /// Parameters of a plan, apart from its method.
@@ -100,8 +92,6 @@ pub(crate) struct Size {
     pub(crate) unit: u32,
     /// Most references.
     pub(crate) hints_max: u32,
-    /// Disks it begins with; others follow with their first hint.
-    pub(crate) devices: Vec<DeviceId>,
 }
 
 impl Plan {
@@ -114,30 +104,22 @@ impl Plan {
         wanted.min(frames / PIECES_MIN).max(1)
     }
 
-    /// A plan. None if there are too many disks.
-    pub(crate) fn new(
-        policy: &Choice<Box<dyn Policy>>,
-        hinting: Hinting,
-        size: Size,
-    ) -> Option<Self> {
+    /// A plan. None if the method cannot be set up so.
+    pub(crate) fn new(policy: &Choice<Box<dyn Policy>>, size: Size) -> Option<Self> {
         let Size {
             frames,
             unit,
             hints_max,
-            devices,
         } = size;
         let capacity = (frames / unit).max(1);
         let planner = Planner::new(&Setup {
             policy: policy.clone(),
-            disks: u16::try_from(devices.len()).ok()?.max(1),
+            disks: 1,
             cache_blocks: capacity,
             blocks_max: u32::MAX,
             hints_max,
         });
-        let window = match hinting.exact {
-            true => u32::MAX,
-            false => (capacity / PIECES_MIN).clamp(1, WINDOW_MAX),
-        };
+        let window = (capacity / PIECES_MIN).clamp(1, WINDOW_MAX);
         let mut plan = Self {
             planner: planner.ok()?,
             pieces: Pieces::default(),
@@ -146,16 +128,13 @@ impl Plan {
             trust: Trust::new(capacity),
             requests: PiecesRequested::default(),
             charged: 0,
-            devices,
+            devices: Vec::new(),
             unit,
             capacity,
             hints_max,
             served: Nanos(0),
             computed: None,
             is_unfinished: false,
-            hinting,
-            is_noticed: false,
-            waiting: Vec::new(),
         };
         plan.allow();
         Some(plan)
@@ -225,7 +204,7 @@ impl Plan {
         let block = self.pieces.number(extent);
         let last = self.told().checked_sub(1).map(Position);
         let repeats = last.and_then(|last| self.board().block_at(last)) == Some(block);
-        if repeats && !self.hinting.exact {
+        if repeats {
             return Some(false);
         }
         self.tell(PlannerInput::Hints([Hint { block, disk }].into()));
@@ -235,28 +214,16 @@ impl Plan {
     /// Whether more hints follow at once.
     pub(crate) fn set_unfinished(&mut self, more: bool) {
         self.is_unfinished = more;
-        self.is_noticed |= !more;
     }
 
-    /// Whether something happened that is to be decided about, and that is noticed.
+    /// Whether something happened that is to be decided about.
     pub(crate) fn is_undecided(&self) -> bool {
-        let is_noticed = match self.hinting.notice {
-            Notice::AtOnce => true,
-            Notice::AtReads => self.is_noticed || self.is_waited_for(),
-        };
-        self.planner.is_stale() && !self.is_unfinished && is_noticed
+        self.planner.is_stale() && !self.is_unfinished
     }
 
     /// Whether any piece is asked for of which nothing was taken.
     pub(crate) fn is_read(&self) -> bool {
         self.hands.open().next().is_some()
-    }
-
-    /// Whether a reader waits: for a piece that is not there, or for blocks that its piece has got
-    /// since it was fetched.
-    fn is_waited_for(&self) -> bool {
-        let mut open = self.hands.open();
-        !self.waiting.is_empty() || open.any(|piece| !self.board().is_resident(piece))
     }
 
     /// The planner's number of a disk.
@@ -300,9 +267,7 @@ impl Plan {
 
     /// The planner may fetch as far ahead as hints are trusted.
     fn allow(&mut self) {
-        if !self.hinting.exact {
-            self.planner.allow(self.trust.pieces());
-        }
+        self.planner.allow(self.trust.pieces());
     }
 
     /// Whether a piece is there or on its way.
@@ -316,20 +281,11 @@ impl Plan {
             return None;
         }
         match self.planner.poll() {
-            PlannerOutput::Idle => {
-                self.is_noticed = false;
-                None
-            }
-            PlannerOutput::Fetch {
-                block,
-                evict,
-                demand,
-                ..
-            } => Some(Fetch {
+            PlannerOutput::Idle => None,
+            PlannerOutput::Fetch { block, evict, .. } => Some(Fetch {
                 piece: block,
                 extent: self.pieces.extent(block)?,
                 evict: evict.and_then(|victim| self.pieces.extent(victim)),
-                demand,
             }),
         }
     }

@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use crate::methods::{Methods, SHIPPED};
-use crate::settings::{Hinting, Settings, SettingsError};
+use crate::settings::{Settings, SettingsError};
 use crate::spec::Choice;
 use crate::units::Bytes;
 
@@ -181,7 +181,6 @@ impl Preset {
             split: methods.split(self.split)?,
             shape: Choice::parse("shape", methods.shape, self.shape)?,
             hinted: methods.hinted(self.hinted)?,
-            hinting: Hinting::default(),
             request_max: Bytes(1 << 20),
             in_flight_max: self.in_flight_max,
             unread_percent: self.unread_percent,
@@ -212,7 +211,6 @@ fn edit_distance(a: &str, b: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings::Notice;
 
     #[test]
     fn every_preset_builds_and_survives_its_journal_line() {
@@ -225,17 +223,6 @@ mod tests {
                 "{}",
                 preset.name
             );
-            let hinting = Hinting {
-                notice: Notice::AtReads,
-                exact: true,
-                blocks: 1280,
-            };
-            let settings = Settings {
-                hinting,
-                ..settings
-            };
-            let line = settings.to_string();
-            assert_eq!(Settings::parse(&line, &SHIPPED), Ok(settings));
         }
     }
 

@@ -102,11 +102,6 @@ impl Readers {
         self.files.get_mut(&id)
     }
 
-    /// Those that any reader has open, in no order.
-    pub(crate) fn open_files(&self) -> impl Iterator<Item = &File> {
-        self.files.values().filter(|file| file.is_open())
-    }
-
     /// The file of a reader.
     pub(crate) fn file_of(&self, reader: ReaderId) -> Option<&File> {
         self.files.get(&self.readers.get(&reader)?.file)

@@ -41,8 +41,6 @@ pub struct Settings {
     pub split: Option<Choice<Box<dyn split::Split>>>,
     /// The method for hints of coming reads; none ignores them.
     pub hinted: Option<Choice<Box<dyn Policy>>>,
-    /// How it does that.
-    pub hinting: Hinting,
     /// Longest single fetch, from one block to 1 GiB. Longer windows become several fetches, queued
     /// back to back.
     pub request_max: Bytes,
@@ -56,65 +54,6 @@ pub struct Settings {
     pub next_file: Choice<Box<dyn next_file::NextFile>>,
     /// Where the costs of devices come from.
     pub measure: Choice<Box<dyn Measure>>,
-}
-
-/// How hints are followed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-#[non_exhaustive]
-pub struct Hinting {
-    /// When it is noticed that a fetch has ended.
-    pub notice: Notice,
-    /// Whether each hint is one read to come, in this order: then hints are followed as far ahead
-    /// as the method likes from the first on, and a read waits until the method fetches for it.
-    /// Else they are followed as they prove right, and no read waits for the method.
-    pub exact: bool,
-    /// Blocks that announced reads may hold; 0 is a share of the memory.
-    pub blocks: u32,
-}
-
-/// When a hinted method notices that a fetch has ended, and so can decide on the next one.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
-#[non_exhaustive]
-pub enum Notice {
-    /// At the moment it ends, as a driver with interrupts does.
-    #[default]
-    AtOnce,
-    /// When a read begins, while one waits, or when hints come: as a simulator that moves from
-    /// reference to reference.
-    AtReads,
-}
-
-impl Notice {
-    /// Its names, in the order of preference.
-    pub const LIST: [(&'static str, Self); 2] =
-        [("at-once", Self::AtOnce), ("at-reads", Self::AtReads)];
-
-    /// Its name, as the user types it.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::AtOnce => "at-once",
-            Self::AtReads => "at-reads",
-        }
-    }
-}
-
-impl fmt::Display for Notice {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl FromStr for Notice {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let named = Self::LIST.iter().find(|(name, _)| *name == text);
-        let names = || Self::LIST.map(|(name, _)| name).join(" or ");
-        named
-            .map(|(_, notice)| *notice)
-            .ok_or_else(|| alloc::format!("must be {}", names()))
-    }
 }
 
 /// Why settings were refused.
@@ -307,14 +246,9 @@ impl fmt::Display for Settings {
             self.unread_percent,
             OrNone(&self.hinted),
         )?;
-        let Hinting {
-            notice,
-            exact,
-            blocks,
-        } = self.hinting;
         write!(
             f,
-            " notice={notice} exact_hints={exact} hinted_blocks={blocks} next_file={} measure={} split={} shape={}",
+            " next_file={} measure={} split={} shape={}",
             self.next_file,
             self.measure,
             OrNone(&self.split),
@@ -357,11 +291,6 @@ impl Settings {
             in_flight_max: value("in_flight_max", next("in_flight_max")?)?,
             unread_percent: value("unread_percent", next("unread_percent")?)?,
             hinted: methods.hinted(next("hinted")?)?,
-            hinting: Hinting {
-                notice: value("notice", next("notice")?)?,
-                exact: value("exact_hints", next("exact_hints")?)?,
-                blocks: value("hinted_blocks", next("hinted_blocks")?)?,
-            },
             next_file: Choice::parse("next_file", methods.next_file, next("next_file")?)?,
             measure: Choice::parse("measure", methods.measure, next("measure")?)?,
             split: methods.split(next("split")?)?,

@@ -20,7 +20,7 @@ use std::sync::OnceLock;
 use forerun_baselines::METHODS;
 use forerun_core::Nanos;
 use forerun_core::hinted::Setup;
-use forerun_core::settings::Notice;
+use forerun_sim::hinted::host::Notice;
 
 use super::Broken;
 use super::array::{ArrayReport, ArrayRun, Host};

@@ -46,8 +46,8 @@ pub mod wu10;
 use std::fmt;
 
 use forerun_core::Nanos;
-use forerun_core::settings::Notice;
 use forerun_core::spec::ChoiceError;
+use forerun_sim::hinted::host::Notice;
 
 pub use claim::{Claim, Claims, Figures, Kind, Verdict};
 use forerun_sim::hinted::HostError;

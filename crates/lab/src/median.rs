@@ -4,7 +4,7 @@
 //! seeds 1 to 5:  1.02  1.10  1.09  1.07  1.12     at least 1.08: median 1.09, met, borderline (1.02 and 1.07 differ)
 //! ```
 
-use forerun_core::settings::Notice;
+use forerun_sim::hinted::host::Notice;
 
 use super::{Answer, Claim, Figures, Measured, Verdict};
 

@@ -6,10 +6,10 @@
 use forerun_baselines::METHODS;
 use forerun_core::Nanos;
 use forerun_core::hinted::Setup;
-use forerun_core::settings::Notice;
 use forerun_lab::theory::figure_1;
 use forerun_sim::device::Device;
 use forerun_sim::hinted::constant::Constant;
+use forerun_sim::hinted::host::Notice;
 use forerun_sim::hinted::host::{self, Host, HostReport};
 use forerun_sim::hinted::optimum::optimum;
 use forerun_sim::hinted::synth::{CACHE_BLOCKS, synth};
@@ -27,7 +27,7 @@ fn on_synth(policy: &str, disks: u16, service: Nanos) -> HostReport {
     };
     let report = host::run(&setup, &host, &synth(disks, 1), devices.collect()).unwrap();
     assert!(report.adds_up(), "{policy} on {disks}: {report:?}");
-    assert_eq!(report.ledger.refused_inputs, 0, "{policy} on {disks}");
+    assert_eq!(report.refused, 0, "{policy} on {disks}");
     report
 }
 

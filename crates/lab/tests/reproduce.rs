@@ -14,13 +14,13 @@
 
 use std::sync::OnceLock;
 
-use forerun_core::settings::Notice;
 use forerun_core::{Bytes, Nanos};
 use forerun_lab::array::{ArrayRun, Host};
 use forerun_lab::lab::{Done, Job, Lab, Traces};
 use forerun_lab::{
     self as reproduce, Broken, Chart, Finding, Measured, Reproduction, Verdict, Wanted, one_by_one,
 };
+use forerun_sim::hinted::host::Notice;
 use forerun_sim::hinted::stand_in;
 
 fn measured(only: &[&str]) -> Reproduction {

@@ -5,8 +5,8 @@
 //! sections stand in brackets:
 //!
 //! ```text
-//! host      the engine over devices of any kind; compute, driver and stall time   (section 3)
-//! unit      the theory, a bare planner: 1 for a hit, F for a fetch                (section 2.1)
+//! host      a planner over devices of any kind; compute, driver and stall time   (section 3)
+//! unit      the same in the theory's clock: 1 for a hit, F for a fetch                (section 2.1)
 //! optimum   the least any schedule can take in the unit model, by search
 //! synth     50 passes over 2000 sequential blocks                                 (section 3.1)
 //! stand_in  traces in place of the nine lost ones                                 (Table 3)
@@ -25,8 +25,6 @@ use std::fmt;
 
 use forerun_core::hinted::{BlockNo, Hint, Position, Setup, SetupError};
 use forerun_core::{Bytes, DeviceId, Nanos};
-
-use crate::WorldError;
 
 /// A reference string and where its blocks lie.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -136,14 +134,8 @@ pub enum HostError {
     TooLong(usize),
     /// The reader waits at this place, and nothing is under way: a defect of the method.
     Stranded(Position),
-    /// The run of the engine came to no end.
-    World(Box<WorldError>),
-}
-
-impl From<WorldError> for HostError {
-    fn from(error: WorldError) -> Self {
-        Self::World(Box::new(error))
-    }
+    /// A time beyond those that a clock holds, 584 years.
+    Time,
 }
 
 impl From<SetupError> for HostError {
@@ -160,7 +152,10 @@ impl fmt::Display for HostError {
             Self::Disks(n) => write!(f, "blocks lie on {n} disks, more than there are"),
             Self::Devices(n) => write!(f, "{n} devices, fewer than there are disks"),
             Self::TooLong(n) => write!(f, "{n} references, more than the setup allows"),
-            Self::World(error) => error.fmt(f),
+            Self::Time => write!(
+                f,
+                "the run takes longer than the 584 years that a clock holds"
+            ),
             Self::Stranded(at) => write!(f, "the reader waits for ever at reference {}", at.0),
         }
     }

@@ -7,9 +7,9 @@
 use forerun_baselines::METHODS;
 use forerun_core::Nanos;
 use forerun_core::hinted::{BlockNo, Planner, PlannerInput, PlannerOutput, Setup};
-use forerun_core::settings::Notice;
 use forerun_sim::device::Device;
 use forerun_sim::hinted::constant::Constant;
+use forerun_sim::hinted::host::Notice;
 use forerun_sim::hinted::host::{self, Host};
 use forerun_sim::hinted::unit::{self, Instance};
 use forerun_sim::hinted::{HostError, Place, Reads, Reference};
@@ -122,7 +122,7 @@ proptest! {
             let report = host::run(&setup, &host, &reads, devices.collect()).unwrap();
             prop_assert!(report.adds_up(), "{}: {report:?}", method.spec.name);
             prop_assert_eq!(report.ledger.reads, blocks.len() as u64);
-            prop_assert_eq!(report.ledger.refused_inputs, 0);
+            prop_assert_eq!(report.refused, 0);
         }
     }
 

@@ -5,11 +5,11 @@
 
 use forerun_baselines::{METHODS, PRESETS};
 use forerun_core::hinted::Setup;
-use forerun_core::settings::Notice;
 use forerun_core::{Bytes, Nanos};
 use forerun_sim::device::needs::{Needs, Run};
 use forerun_sim::device::{Device, Request, array::Array};
 use forerun_sim::hinted::host::Host;
+use forerun_sim::hinted::host::Notice;
 use forerun_sim::random::Random;
 use forerun_sim::scheduled::{NONE, behind};
 use forerun_sim::simulate::placing::{Layout, Order, Placing, Regions};

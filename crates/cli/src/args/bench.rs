@@ -10,7 +10,7 @@ use forerun_baselines::METHODS;
 use forerun_core::{Bytes, Nanos, preset};
 
 use super::files::{Storage, parse_read_bytes, without_walks};
-use super::{Composition, Format, Hinted, Noticing, methods_help, parse_count};
+use super::{Composition, Format, Hinted, methods_help, parse_count};
 use crate::bench::pattern::{self, Pattern};
 use crate::bench::plan::Contender;
 use crate::quantity::{parse_duration, parse_size};
@@ -51,10 +51,6 @@ pub struct Bench {
     #[arg(long, value_name = "METHOD", long_help = methods_help("hinted", METHODS.hinted))]
     #[arg(value_parser = |text: &str| METHODS.hinted(text).map(Hinted))]
     pub hinted: Option<Hinted>,
-
-    #[allow(missing_docs)]
-    #[command(flatten)]
-    pub noticing: Noticing,
 
     #[allow(missing_docs)]
     #[command(flatten)]

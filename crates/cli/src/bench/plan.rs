@@ -347,7 +347,6 @@ fn entrant(contender: &Contender, args: &Bench) -> Result<Entrant, Failure> {
     if let Some(Hinted(hinted)) = &args.hinted {
         settings.hinted.clone_from(hinted);
     }
-    settings.hinting.notice = args.noticing.notice.unwrap_or_default();
     if let Contender::Hinted(method) = contender {
         settings.hinted = Some(Choice::of(method));
     }
@@ -397,29 +396,8 @@ fn check_hinted(args: &Bench) -> Result<(), Failure> {
         Some(name) if !args.workload.hints => Err(Failure::Usage(format!(
             "--preset {name}: follows hints, and there are none: give --hints"
         ))),
-        _ => check_notice(args),
+        _ => Ok(()),
     }
-}
-
-/// A flag that changes nothing would be ignored without a word.
-fn check_notice(args: &Bench) -> Result<(), Failure> {
-    if args.noticing.notice.is_none() {
-        return Ok(());
-    }
-    let replaced = args.hinted.as_ref().map(|Hinted(method)| method.is_some());
-    let follows = |contender: &Contender| match contender {
-        Contender::Kernel => false,
-        Contender::Preset(preset) => replaced.unwrap_or(preset.hinted != "none"),
-        Contender::Hinted(_) => true,
-    };
-    let why = if !args.workload.hints {
-        "is for methods that follow hints, and there are none: give --hints"
-    } else if !args.preset.iter().any(follows) {
-        "no preset named follows hints"
-    } else {
-        return Ok(());
-    };
-    Err(Failure::Usage(format!("--notice: {why}")))
 }
 
 fn check_journal(args: &Bench) -> Result<(), Failure> {

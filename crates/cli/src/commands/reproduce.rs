@@ -8,12 +8,12 @@
 use std::io::Write;
 
 use comfy_table::{ContentArrangement, Table, presets};
-use forerun_core::settings::Notice;
 use forerun_lab::knobs::Knobs;
 use forerun_lab::rows::{Counts, OVERVIEW, cells, fitted, head, note, reason, summary};
 use forerun_lab::{
     Broken, Figures, Finding, Measured, Paper, Reproduction, Wanted, page, published, threads,
 };
+use forerun_sim::hinted::host::Notice;
 use serde_json::{Value, json};
 
 use crate::args::{ListFormat, Reproduce};

@@ -304,46 +304,6 @@ fn announced_reads_are_followed_in_either_clock_and_use_both_disks() {
 }
 
 #[test]
-fn when_a_free_disk_is_noticed_is_an_option_that_journals_record() {
-    let folder = Folder::new();
-    for (option, recorded) in [
-        ("", "notice=at-once"),
-        ("--notice at-reads", "notice=at-reads"),
-    ] {
-        let journal = folder.name("journal");
-        output_of(&format!(
-            "bench --clock virtual {HINTS} {option} --journal {journal}"
-        ));
-        let text = std::fs::read_to_string(&journal).unwrap();
-        assert!(text.lines().nth(1).unwrap().contains(recorded));
-        output_of(&format!("replay {journal}"));
-        std::fs::remove_file(journal).unwrap();
-    }
-}
-
-#[test]
-fn a_flag_of_hinted_methods_is_refused_where_nothing_follows_hints() {
-    for (arguments, why) in [
-        ("--notice at-reads".to_owned(), "give --hints"),
-        (
-            format!("{HINTS} --notice at-once --preset cp,linux-2.6.24"),
-            "no preset named follows hints",
-        ),
-        (
-            format!("{HINTS} --notice at-once --hinted none"),
-            "no preset named follows hints",
-        ),
-    ] {
-        let refused = super::forerun(&format!("bench {arguments}")).code(2);
-        let said = String::from_utf8_lossy(&refused.get_output().stderr).into_owned();
-        assert!(
-            said.starts_with("forerun: --notice: ") && said.contains(why),
-            "{arguments}: {said}"
-        );
-    }
-}
-
-#[test]
 fn a_table_says_how_far_runs_are_apart_and_which_files_stay() {
     let folder = Folder::new();
     let path = folder.path("").display().to_string();

@@ -145,9 +145,6 @@ Options:
       --disks <N>        Number of emulated devices; files lie on them in turn [default: 1]
       --hinted <METHOD>  The method that follows hints in place of the preset's, as name or
                          name(param=value,..), or none
-      --notice <WHEN>    When a hinted method notices that a fetch has ended: at once, or at reads
-                         (when one begins or waits, as the simulator of Kimbrel et al. 1996)
-                         [default: at-once] [possible values: at-once, at-reads]
   -h, --help             Print help (see more with '--help')
 
 Workload:

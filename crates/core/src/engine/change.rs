@@ -169,7 +169,6 @@ impl Engine {
     /// given to other reads.
     fn abandon_reads(&mut self, reader: ReaderId) {
         let reads = self.reads.abandon(reader);
-        let ids: Vec<ReadId> = reads.iter().map(|(id, _)| *id).collect();
         for (id, read) in reads {
             self.memory.charge(-READ_BYTES);
             let awaited = self.memory.table.find(read.file, read.access.block);
@@ -182,9 +181,6 @@ impl Engine {
             for frame in read.pinned {
                 self.memory.unpin(frame);
             }
-        }
-        if let Some(plan) = &mut self.producers.plan {
-            plan.abandon(&ids);
         }
     }
 }

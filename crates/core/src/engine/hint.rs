@@ -22,13 +22,12 @@ mod carry;
 mod take;
 
 use alloc::boxed::Box;
-use alloc::vec::Vec;
 
 use super::Engine;
 use crate::budget::Shares;
 use crate::plan::{HINT_BYTES, Plan, Size};
 use crate::reclaim::Event;
-use crate::units::{Block, DeviceId, Extent, FileId, Nanos, ReaderId};
+use crate::units::{Block, Extent, FileId, Nanos, ReaderId};
 
 /// References are refused when their bookkeeping would take more than this part of the memory.
 const HINTS_PART: u64 = 8;
@@ -53,20 +52,12 @@ impl Engine {
         Some(blocks.div_ceil(unit) <= room)
     }
 
-    /// Most references a plan of this engine takes: in a part of the memory, or where the plan's
-    /// blocks are given in all that they leave.
+    /// Most references a plan of this engine takes: in a part of the memory.
     #[must_use]
     pub fn hints_max(&self) -> u32 {
         let memory = self.setup.settings.memory.0;
-        let (bytes, most) = match self.setup.settings.hinting.blocks {
-            0 => (memory / HINTS_PART, Plan::HINTS_MAX),
-            blocks => {
-                let held = u64::from(blocks) * u64::from(self.setup.settings.block_bytes);
-                (memory.saturating_sub(held), u32::MAX - 1)
-            }
-        };
-        let fit = bytes / Self::HINT_BYTES;
-        u32::try_from(fit).unwrap_or(u32::MAX).min(most)
+        let fit = memory / HINTS_PART / Self::HINT_BYTES;
+        u32::try_from(fit).unwrap_or(u32::MAX).min(Plan::HINTS_MAX)
     }
 
     /// How long a reader computed.
@@ -191,9 +182,8 @@ impl Engine {
                 frames: self.plan_frames(),
                 unit: self.unit_for(first),
                 hints_max: self.hints_max(),
-                devices: self.plan_devices(),
             };
-            let plan = Plan::new(policy, self.setup.settings.hinting, size)?;
+            let plan = Plan::new(policy, size)?;
             self.memory.begin_holding();
             self.producers.plan = Some(Box::new(plan));
             self.charge_plan();
@@ -208,23 +198,7 @@ impl Engine {
 
     /// The frames of a plan that begins now.
     fn plan_frames(&self) -> u32 {
-        Shares::plan_max(
-            self.memory.frames_usable(),
-            self.setup.settings.hinting.blocks,
-        )
-    }
-
-    /// The disks of a plan that begins now. Exact hints are about all devices with open files;
-    /// others show which they are about as they come.
-    fn plan_devices(&self) -> Vec<DeviceId> {
-        let mut devices: Vec<DeviceId> = Vec::new();
-        if self.setup.settings.hinting.exact {
-            let open = self.readers.open_files();
-            devices.extend(open.flat_map(|file| file.layout.devices()));
-            devices.sort_unstable();
-            devices.dedup();
-        }
-        devices
+        Shares::plan_max(self.memory.frames_usable())
     }
 
     /// The most blocks of a piece if a plan begins now with a hint so long.
@@ -242,8 +216,6 @@ impl Engine {
             return false;
         };
         self.memory.charge(-plan.charged);
-        // They look again as soon as there is memory.
-        self.reads.starve(plan.waiting().iter().copied());
         self.ledger.hints_dropped += self.ledger.hints_open;
         self.ledger.hints_open = 0;
         for frame in self.memory.end_holding() {
@@ -275,6 +247,5 @@ impl Engine {
         if is_empty {
             self.end_plan();
         }
-        self.look_again();
     }
 }

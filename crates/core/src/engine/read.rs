@@ -173,9 +173,6 @@ impl Engine {
             if alone || self.pace(file) == Pace::Hangs {
                 self.fetch_alone(reader, file, first);
             } else if self.is_announced(reader, first) {
-                if self.waits_for_plan(id, reader, first) {
-                    return Some(false);
-                }
                 self.fetch_only(reader, file, access);
             } else if let Some((place, device)) = self.device_of(reader, first)
                 && self.queues.holds_back(device)

@@ -1,7 +1,6 @@
 //! The engine under senseless inputs: it never panics, its ledger always adds up, no
 //! block is fetched twice at once, and nothing leaks.
 
-mod exact_hints;
 mod hung;
 mod idle;
 mod served;
@@ -17,7 +16,6 @@ use super::Engine;
 use crate::detect::Access;
 use crate::next_file::Entry;
 use crate::protocol::{Fetch, FetchOutcome, Input, Output, Served, Wants};
-use crate::settings::{Hinting, Notice};
 use crate::spec::Choice;
 use crate::table::Table;
 use crate::units::{
@@ -61,12 +59,6 @@ impl Rig {
         if let Some(method) = next_file::LIST.get(files) {
             settings.next_file = Choice::of(method);
         }
-        let way = preset / presets / (policies.len() + 1);
-        settings.hinting = Hinting {
-            notice: [Notice::AtOnce, Notice::AtReads][way % 2],
-            exact: way / 2 % 2 == 1,
-            blocks: [0, 20][way / 4 % 2],
-        };
         Self::of(settings)
     }
 

@@ -19,7 +19,7 @@ use alloc::vec::Vec;
 
 use super::Plan;
 use crate::hinted::{BlockNo, PlannerInput, Position};
-use crate::units::{Extent, Nanos, ReadId, ReaderId};
+use crate::units::{Extent, Nanos, ReaderId};
 
 impl Plan {
     /// A reader asks for a piece: whether a place of the order is meant by that, and in any case
@@ -54,14 +54,13 @@ impl Plan {
             compute: computed.unwrap_or(now.since(self.served)),
         });
         self.served = now;
-        self.is_noticed = true;
         (true, missed)
     }
 
     /// A piece that was asked for stays in the reader's hands. If the planner did not fetch it the
-    /// reader goes its own way and the place is over, unless hints are exact.
+    /// reader goes its own way and the place is over.
     pub(crate) fn hold(&mut self, piece: BlockNo) {
-        let stays = self.has(piece) || self.hinting.exact;
+        let stays = self.has(piece);
         let no_longer = match stays {
             true => self.hands.keep(piece, self.frontier.window()),
             false => Some(piece),
@@ -72,37 +71,6 @@ impl Plan {
         if let Some(piece) = no_longer {
             self.let_go(piece);
         }
-    }
-
-    /// Whether a read of a piece that is missing waits until the planner fetches it; then it is
-    /// [told](Plan::take_waiting) when to look again. It waits for a piece on its way, and for one
-    /// that the planner knows to be asked for, as long as a fetch under way can change the
-    /// planner's mind. A piece whose fetch failed since, or that the planner takes to be resident
-    /// while some of its blocks are not, is never fetched for it.
-    pub(crate) fn wait(&mut self, read: ReadId, reader: ReaderId, piece: BlockNo) -> bool {
-        let board = self.board();
-        let is_to_come = board.is_in_flight(piece)
-            || board.is_awaited(piece) && board.disks().any(|disk| board.in_flight(disk) > 0);
-        let waits = self.hinting.exact && self.hands.has_open(reader, piece) && is_to_come;
-        if waits {
-            self.waiting.push(read);
-        }
-        waits
-    }
-
-    /// The reads that wait until the planner fetches for them.
-    pub(crate) fn waiting(&self) -> &[ReadId] {
-        &self.waiting
-    }
-
-    /// These reads are abandoned.
-    pub(crate) fn abandon(&mut self, reads: &[ReadId]) {
-        self.waiting.retain(|id| !reads.contains(id));
-    }
-
-    /// The same, to look again.
-    pub(crate) fn take_waiting(&mut self) -> Vec<ReadId> {
-        core::mem::take(&mut self.waiting)
     }
 
     /// A reader took these blocks: places of theirs are over, and pieces that it took to their end
@@ -129,7 +97,6 @@ impl Plan {
         if self.hands.close(piece) {
             let read = true;
             self.tell(PlannerInput::Passed { block: piece, read });
-            self.is_noticed = true;
         }
     }
 

@@ -6,7 +6,6 @@
 use forerun_baselines::{METHODS, PRESETS};
 use forerun_core::layout::{Array, MappedExtent};
 use forerun_core::profile::{POINTS_MAX, RATE_RANGE, SERVERS_MAX, SWITCHING_MAX};
-use forerun_core::settings::Notice;
 use forerun_core::spec::{Choice, Method, Param};
 use forerun_core::table::Table;
 use forerun_core::{Bytes, DeviceId, Nanos, Placement, Profile, Settings, layout};
@@ -99,9 +98,6 @@ impl Draw<'_> {
             settings.in_flight_max = self.between(1, 1024) as u32;
             settings.unread_percent = self.between(1, 100) as u8;
         }
-        settings.hinting.notice = [Notice::AtOnce, Notice::AtReads][self.below(2)];
-        settings.hinting.exact = self.flag();
-        settings.hinting.blocks = [0, self.short()][self.below(2)];
         settings.hinted = match self.below(3) {
             0 => settings.hinted,
             1 => None,

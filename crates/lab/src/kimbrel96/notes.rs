@@ -1,6 +1,6 @@
 //! K1 to K10 and K18: the claims about `synth` and the theory, and a remark on each.
 
-use forerun_core::settings::Notice;
+use forerun_sim::hinted::host::Notice;
 
 use super::super::lab::{DISK, Disk, Lab, TraceRun};
 use super::super::{Answer, Claim, Figures};

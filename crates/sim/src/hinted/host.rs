@@ -1,16 +1,14 @@
-//! The host: a reference string read by one process, the engine, and an array of devices.
+//! The host: a reference string read by one process, a planner, and devices.
 //!
-//! The engine follows hints that are exact, over a plan of K blocks, in the [world](crate::world),
-//! under the conditions of Kimbrel et al. 1996, section 3:
+//! All references are announced beforehand, over a cache of K blocks, under the conditions of Kimbrel et al. 1996,
+//! section 3:
 //!
 //! ```text
-//! disk d of the array     file d, device d: each block at its place
-//! the reference string    readers 0..d of one process, by turns; all of it announced beforehand
-//! a fetch                 half a millisecond of processor, at once; at its device from then on
+//! a reference   the process asks for a block, takes it, and computes for as long as the trace says
+//! a fetch       is at its device at once, and takes half a millisecond of the processor from then on
 //! ```
 //!
-//! The process takes a block, computes for as long as the trace says, and asks for the next. Work
-//! of the processor is in one queue, so its time splits without rest:
+//! Work of the processor is in one queue, so its time splits without rest:
 //!
 //! ```text
 //! elapsed = compute + driver + stall
@@ -19,30 +17,75 @@
 //!            ^ two fetches start       ^ one more         ^ asks      ^ arrives
 //! ```
 //!
-//! Stall is time in which the processor has nothing to do. The reader's last computation counts.
-//! Devices get everything at once, queue and reorder by themselves. When the engine notices that a
-//! fetch ended is a choice: see [`Notice`].
+//! Stall is time in which the processor has nothing to do. The reader's last computation counts. Devices get everything
+//! at once, queue and reorder by themselves. Of one instant, ended fetches come first, then the reader, then a round of
+//! the planner's decisions; when it notices that a fetch ended is a choice: see [`Notice`].
+//!
+//! Example: one disk of 15 ms, two blocks, no computing: asked at 0, the first is taken at 15 ms and the second, whose
+//! fetch began at 0 behind it, at 30. Elapsed are 30 ms, 1 of driver and 29 of stall.
 
-use forerun_core::hinted::Setup;
-use forerun_core::profile::SERVERS_MAX;
-use forerun_core::settings::{Notice, SettingsError};
-use forerun_core::table::Table;
-use forerun_core::{Bytes, Engine, Ledger, Nanos, Profile, Settings, preset};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
 
+use forerun_core::hinted::{BlockNo, Planner, PlannerInput, PlannerOutput, Setup};
+use forerun_core::{Bytes, Nanos};
+
+use super::ledger::Ledger;
 use super::{BLOCK_BYTES, HostError, Reads};
-use crate::device::Device;
+use crate::device::{Completion, Device, Outcome, Request};
 use crate::times::Times;
-use crate::workload::{Announcement, Announcements, Step, Steps, Turns, Workload};
-use crate::wrap::{Layer, Meter, Wrapped};
-use crate::{Report, Scene, WorldError};
 
 /// Processor time of a fetch (Kimbrel et al. 1996, section 3.1, a DECstation 5000/200).
 pub const DRIVER_OVERHEAD: Nanos = Nanos(500_000);
 
+/// When it is noticed that a fetch has ended, so that the next one can be decided on.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub enum Notice {
+    /// At the end of the instant at which it ended.
+    #[default]
+    AtOnce,
+    /// When a reader asks for a block, takes one, or waits.
+    AtReads,
+}
+
+impl Notice {
+    /// All, by name.
+    pub const LIST: [(&'static str, Self); 2] =
+        [("at-once", Self::AtOnce), ("at-reads", Self::AtReads)];
+
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::AtOnce => "at-once",
+            Self::AtReads => "at-reads",
+        }
+    }
+}
+
+impl fmt::Display for Notice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Notice {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let named = Self::LIST.iter().find(|(name, _)| *name == text);
+        let names = || Self::LIST.map(|(name, _)| name).join(" or ");
+        named
+            .map(|(_, notice)| *notice)
+            .ok_or_else(|| format!("must be {}", names()))
+    }
+}
+
 /// Parameters of the host.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Host {
-    /// When the engine notices that a fetch ended.
+    /// When it is noticed that a fetch ended.
     pub notice: Notice,
     /// Processor time of a fetch.
     pub driver: Nanos,
@@ -51,7 +94,7 @@ pub struct Host {
 }
 
 impl Default for Host {
-    /// The paper's half a millisecond and blocks of 8 KiB, and the live engine's decisions.
+    /// The paper's half a millisecond and blocks of 8 KiB.
     fn default() -> Self {
         Self {
             notice: Notice::default(),
@@ -64,7 +107,7 @@ impl Default for Host {
 /// Result of a run.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct HostReport {
-    /// The engine's counters.
+    /// Counters of references and fetches.
     pub ledger: Ledger,
     /// From the first request to the end of the last computation.
     pub elapsed: Nanos,
@@ -80,6 +123,8 @@ pub struct HostReport {
     pub completed: u64,
     /// Of these, the ones that failed.
     pub failed: u64,
+    /// Inputs that made no sense to the planner: none, or there is a defect.
+    pub refused: u64,
     /// Busy time of each device.
     pub busy: Vec<Nanos>,
     /// From the begin of each read to its end.
@@ -92,7 +137,7 @@ impl HostReport {
     /// Blocks fetched.
     #[must_use]
     pub fn fetches(&self) -> u64 {
-        self.ledger.prefetched + self.ledger.demanded
+        self.ledger.fetches
     }
 
     /// Mean time from submission to completion.
@@ -113,15 +158,15 @@ impl HostReport {
     #[must_use]
     pub fn adds_up(&self) -> bool {
         let parts = [self.compute, self.driver, self.stall].map(|part| u128::from(part.0));
-        u128::from(self.elapsed.0) == parts.iter().sum() && self.ledger.check().is_ok()
+        u128::from(self.elapsed.0) == parts.iter().sum() && self.ledger.adds_up()
     }
 }
 
 /// Runs a reference string over devices, one a disk.
 ///
 /// # Errors
-/// A setup out of range, references without a place, fewer devices than disks, or an engine that
-/// breaks a rule.
+/// A setup out of range, references without a place, fewer devices than disks, a method that leaves its reader waiting
+/// for nothing, or times that no clock holds.
 pub fn run(
     setup: &Setup,
     host: &Host,
@@ -132,173 +177,386 @@ pub fn run(
     if devices.len() < usize::from(setup.disks) {
         return Err(HostError::Devices(devices.len()));
     }
-    let meters: Vec<Meter> = devices.iter().map(|_| Meter::default()).collect();
+    let mut planner = Planner::new(setup)?;
+    planner.handle(PlannerInput::Hints(reads.hints()));
+    let disks = devices.into_iter().take(setup.disks.into()).map(Disk::new);
     let process = Process {
+        planner,
+        host,
         reads,
-        disks: setup.disks,
-        block_bytes: host.block_bytes,
+        disks: disks.collect(),
+        submitted: 0,
+        now: Nanos(0),
+        free_at: Nanos(0),
+        at: 0,
+        state: State::Thinking { until: Nanos(0) },
+        asked: None,
+        is_noticed: false,
+        is_taken: false,
+        report: HostReport::default(),
     };
-    let metered = devices.into_iter().zip(&meters);
-    let open = |(device, meter): (_, &Meter)| {
-        let inner = meter.over(device);
-        Box::new(Wrapped::around(AllAtOnce, inner)) as Box<dyn Device>
-    };
-    let scene = Scene {
-        processors: None,
-        settings: settings(setup, host, reads.references.len()).map_err(WorldError::Settings)?,
-        devices: metered.take(setup.disks.into()).map(open).collect(),
-        striping: None,
-        workload: &process,
-        driver_per_fetch: host.driver,
-        copy_bytes_per_second: 0,
-        events_max: u64::MAX,
-        joins_instants: true,
-        told: None,
-        until: None,
-    };
-    let report = scene.run(&mut ())?;
-    if report.ledger.hints < reads.references.len() as u64 {
-        return Err(HostError::TooLong(reads.references.len()));
-    }
-    Ok(told(&report, reads, &meters))
+    process.run()
 }
 
-fn told(report: &Report, reads: &Reads, meters: &[Meter]) -> HostReport {
-    let sum = |part: &dyn Fn(&crate::ReaderReport) -> Nanos| {
-        let parts = report.readers.iter().map(|reader| part(reader).0);
-        Nanos(parts.fold(0, u64::saturating_add))
-    };
-    let compute = reads.references.iter().map(|r| r.compute.0);
-    let responses = meters.iter().map(|meter| meter.response().0);
-    HostReport {
-        ledger: report.ledger,
-        elapsed: report.elapsed,
-        compute: Nanos(compute.fold(0, u64::saturating_add)),
-        driver: sum(&|reader| reader.driver),
-        stall: sum(&|reader| reader.stall),
-        response: Nanos(responses.fold(0, u64::saturating_add)),
-        completed: meters.iter().map(Meter::completed).sum(),
-        failed: meters.iter().map(Meter::failed).sum(),
-        busy: report.devices.iter().map(|d| d.usage.busy).collect(),
-        responses: report.responses.clone(),
-        waits: report.waits.clone(),
-    }
-}
-
-/// An engine that only follows exact hints, over a plan of K blocks. Its memory exceeds K by the
-/// rest of its needs, so that K is as the setup says: a reserve for reads that were not announced,
-/// of which there are none, and bookkeeping.
-///
-/// # Errors
-/// A block size or a cache that no engine has.
-pub fn settings(setup: &Setup, host: &Host, references: usize) -> Result<Settings, SettingsError> {
-    let block_bytes = u32::try_from(host.block_bytes.0).unwrap_or(u32::MAX);
-    let kept = Engine::HINT_BYTES * references as u64 + SPARE.0;
-    let beside = kept.div_ceil(host.block_bytes.0.max(1)) + RESERVE;
-    let frames = beside.saturating_add(setup.cache_blocks.into());
-    let frames = u32::try_from(frames).unwrap_or(u32::MAX);
-    let memory = Table::memory_for(frames, block_bytes);
-    let preset = forerun_baselines::preset("none").unwrap_or(preset::default());
-    let mut settings = preset.settings(Bytes(1 << 30))?;
-    settings.memory = memory;
-    settings.block_bytes = block_bytes;
-    settings.request_max = host.block_bytes;
-    settings.in_flight_max = IN_FLIGHT_MAX;
-    settings.hinted = Some(setup.policy.clone());
-    settings.hinting.notice = host.notice;
-    settings.hinting.exact = true;
-    settings.hinting.blocks = setup.cache_blocks;
-    settings.check()?;
-    Ok(settings)
-}
-
-/// Frames the engine keeps for reads that were not announced, at most: 256, and the fewest it works
-/// with.
-const RESERVE: u64 = 512;
-/// Bookkeeping beside that of references: some kilobytes for readers, and less than 256 bytes for
-/// each of the most fetches under way.
-const SPARE: Bytes = Bytes(IN_FLIGHT_MAX as u64 * 256);
-/// The largest batch.
-const IN_FLIGHT_MAX: u32 = 1 << 16;
-
-/// A device that takes every request at once and orders them itself.
+/// A fetch under way.
 #[derive(Debug)]
-struct AllAtOnce;
+struct Sent {
+    block: BlockNo,
+    at: Nanos,
+    /// The reader's own, which the planner does not know of.
+    is_own: bool,
+}
 
-impl Layer for AllAtOnce {
-    fn profile<D: Device>(&self, inner: &D) -> Profile {
-        let profile = inner.profile();
-        profile.clone().with_servers(SERVERS_MAX).unwrap_or(profile)
+#[derive(Debug)]
+struct Disk {
+    device: Box<dyn Device>,
+    /// When it is to be asked next: it changes only when the device is.
+    due: Option<Nanos>,
+    sent: BTreeMap<u64, Sent>,
+    /// When it ended a request last.
+    ended: Nanos,
+}
+
+impl Disk {
+    fn new(device: Box<dyn Device>) -> Self {
+        Self {
+            due: device.next_event(),
+            device,
+            sent: BTreeMap::new(),
+            ended: Nanos(0),
+        }
     }
 }
 
-/// The reference string as the turns of one process, a reader a disk.
+#[derive(Clone, Copy, Debug)]
+enum State {
+    Thinking {
+        until: Nanos,
+    },
+    /// For the block at its place; the driver worked for so long meanwhile.
+    Waiting {
+        since: Nanos,
+        driver: Nanos,
+    },
+    /// It has its block.
+    Taking,
+    Done,
+}
+
+/// The reference that was asked for.
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    block: BlockNo,
+    since: Nanos,
+    /// Stall of the process before.
+    stall: Nanos,
+    /// Fetches of the reader's own: after one that failed another is made, and no more.
+    own: u32,
+    is_own_under_way: bool,
+}
+
+/// Own fetches of a block, at most: in place of one that failed, and once more.
+const OWN_MAX: u32 = 2;
+
 #[derive(Debug)]
 struct Process<'a> {
+    planner: Planner,
+    host: &'a Host,
     reads: &'a Reads,
-    disks: u16,
-    block_bytes: Bytes,
+    disks: Vec<Disk>,
+    /// Requests to all devices.
+    submitted: u64,
+    now: Nanos,
+    /// When the processor is done with the driver's work.
+    free_at: Nanos,
+    /// The reference it is at.
+    at: usize,
+    state: State,
+    asked: Option<Asked>,
+    /// Since the last round the reader asked or took, or hints came.
+    is_noticed: bool,
+    /// A block was taken since the last round.
+    is_taken: bool,
+    report: HostReport,
 }
 
 impl Process<'_> {
-    /// The disk and place of each reference, and the computing time before it.
-    fn references(&self) -> impl Iterator<Item = (usize, Bytes, Nanos)> {
-        let mut before = Nanos(0);
-        self.reads.references.iter().map(move |reference| {
-            let place = self.reads.places[reference.block.0 as usize];
-            let think = std::mem::replace(&mut before, reference.compute);
-            (place.disk.0.into(), place.at, think)
-        })
+    fn run(mut self) -> Result<HostReport, HostError> {
+        // What is announced is decided on before the first read.
+        self.round();
+        loop {
+            let next = self.next();
+            if next.is_none_or(|next| next > self.now) && self.is_undecided() {
+                self.decide();
+                continue;
+            }
+            let Some(next) = next else { break };
+            self.now = self.now.max(next);
+            let now = self.now;
+            let is_due = |disk: &Disk| disk.due.is_some_and(|due| due <= now);
+            match self.disks.iter().position(is_due) {
+                Some(disk) => self.advance(disk),
+                None => self.go_on(),
+            }
+        }
+        if !matches!(self.state, State::Done) {
+            return Err(HostError::Stranded(self.planner.board().cursor()));
+        }
+        if self.now.max(self.free_at).0 == u64::MAX {
+            return Err(HostError::Time);
+        }
+        let devices = self.disks.iter().map(|disk| disk.device.usage().busy);
+        self.report.busy = devices.collect();
+        self.report.refused = self.planner.refused();
+        Ok(self.report)
     }
 
-    /// The reader that computes last, and for how long.
-    fn last(&self) -> Option<(usize, Nanos)> {
-        let last = self.reads.references.last()?;
-        let place = self.reads.places[last.block.0 as usize];
-        Some((place.disk.0.into(), last.compute))
+    /// Time of the next event.
+    fn next(&self) -> Option<Nanos> {
+        let own = match self.state {
+            State::Thinking { until } => Some(until),
+            State::Taking => Some(self.now),
+            State::Waiting { .. } | State::Done => None,
+        };
+        self.disks
+            .iter()
+            .filter_map(|disk| disk.due)
+            .chain(own)
+            .min()
+    }
+
+    /// Whether something happened that is to be decided about, and that is noticed.
+    fn is_undecided(&self) -> bool {
+        let is_noticed = match self.host.notice {
+            Notice::AtOnce => true,
+            Notice::AtReads => self.is_noticed || self.is_waited_for(),
+        };
+        self.planner.is_stale() && is_noticed && !matches!(self.state, State::Done)
+    }
+
+    fn is_waited_for(&self) -> bool {
+        let missing = |asked: &Asked| !self.planner.board().is_resident(asked.block);
+        self.asked.as_ref().is_some_and(missing)
+    }
+
+    /// All that happens now was handed in.
+    fn decide(&mut self) {
+        self.is_taken = false;
+        self.round();
+        self.look();
+    }
+
+    fn round(&mut self) {
+        while let PlannerOutput::Fetch {
+            block,
+            evict,
+            demand,
+            ..
+        } = self.planner.poll()
+        {
+            let is_own = |asked: &Asked| asked.is_own_under_way && asked.block == block;
+            if self.asked.as_ref().is_some_and(is_own) {
+                // The reader's fetch is the planner's, too.
+                self.report.ledger.given_up(evict);
+                self.tell(PlannerInput::Found { block });
+                continue;
+            }
+            self.report.ledger.started(block, evict, demand);
+            self.submit(block, false);
+        }
+        self.is_noticed = false;
+    }
+
+    fn submit(&mut self, block: BlockNo, is_own: bool) {
+        let place = self.reads.places[block.0 as usize];
+        let disk = &mut self.disks[usize::from(place.disk.0)];
+        let (id, at) = (self.submitted, self.now);
+        self.submitted += 1;
+        let request = Request::new(id, place.at, self.host.block_bytes);
+        disk.device.submit(at, request);
+        disk.due = disk.device.next_event();
+        disk.sent.insert(id, Sent { block, at, is_own });
+        self.charge(self.host.driver);
+    }
+
+    /// The driver works, from now or from the end of its earlier work.
+    fn charge(&mut self, cost: Nanos) {
+        self.free_at = plus(self.free_at.max(self.now), cost);
+        self.report.driver = plus(self.report.driver, cost);
+        match &mut self.state {
+            State::Thinking { until } => *until = plus(*until, cost),
+            State::Waiting { driver, .. } => *driver = plus(*driver, cost),
+            State::Taking | State::Done => {}
+        }
+    }
+
+    fn advance(&mut self, disk: usize) {
+        let mut done = Vec::new();
+        let one = &mut self.disks[disk];
+        one.device.advance(self.now, &mut done);
+        one.due = one.device.next_event();
+        for ended in done {
+            self.complete(disk, &ended);
+        }
+    }
+
+    fn complete(&mut self, disk: usize, ended: &Completion) {
+        let disk = &mut self.disks[disk];
+        let before = std::mem::replace(&mut disk.ended, self.now);
+        let Some(sent) = disk.sent.remove(&ended.id) else {
+            debug_assert!(false, "a device ended a request that it was not given");
+            return;
+        };
+        let is_done = ended.outcome == Outcome::Done;
+        self.report.completed += 1;
+        self.report.failed += u64::from(!is_done);
+        self.report.response = plus(self.report.response, ended.at.since(sent.at));
+        let block = sent.block;
+        let asked = self.asked.as_mut().filter(|asked| asked.block == block);
+        if sent.is_own {
+            return self.complete_own(is_done);
+        }
+        if is_done {
+            // Time behind others in the device's queue is not its own.
+            let service = self.now.since(sent.at.max(before));
+            self.tell(PlannerInput::Fetched { block, service });
+        } else {
+            let fails_reader = asked.is_some();
+            self.report.ledger.lost(block);
+            self.tell(PlannerInput::Failed { block });
+            if fails_reader {
+                return self.fetch_own();
+            }
+        }
+        self.look();
+    }
+
+    /// A fetch of the reader's own ended; without an answer after two of them the read is over, too.
+    fn complete_own(&mut self, is_done: bool) {
+        let Some(asked) = &mut self.asked else { return };
+        asked.is_own_under_way = false;
+        match is_done || asked.own >= OWN_MAX {
+            true => self.answer(),
+            false => self.fetch_own(),
+        }
+    }
+
+    /// The reader fetches its block itself.
+    fn fetch_own(&mut self) {
+        let Some(asked) = &mut self.asked else { return };
+        asked.own += 1;
+        asked.is_own_under_way = true;
+        let block = asked.block;
+        self.report.ledger.fetched_alone();
+        self.submit(block, true);
+    }
+
+    /// It is the reader's turn.
+    fn go_on(&mut self) {
+        match self.state {
+            State::Thinking { .. } => self.begin(),
+            State::Taking => self.take(),
+            State::Waiting { .. } | State::Done => {}
+        }
+    }
+
+    /// It asks for the next block, or has read all.
+    fn begin(&mut self) {
+        let Some(reference) = self.reads.references.get(self.at) else {
+            self.report.elapsed = self.now.max(self.free_at);
+            self.state = State::Done;
+            return;
+        };
+        // From now on it waits: the driver's work for other blocks is no stall.
+        let since = self.now;
+        let driver = Nanos(0);
+        self.state = State::Waiting { since, driver };
+        if self.is_taken && self.is_undecided() {
+            // What was taken at this very time is an instant of its own.
+            self.decide();
+        }
+        let block = reference.block;
+        self.report.ledger.asked(self.planner.board(), block);
+        let (kept, compute) = (true, self.thought());
+        self.tell(PlannerInput::Kept { block, kept });
+        self.tell(PlannerInput::Asked { block, compute });
+        self.is_noticed = true;
+        self.asked = Some(Asked {
+            block,
+            since,
+            stall: self.report.stall,
+            own: 0,
+            is_own_under_way: false,
+        });
+        let board = self.planner.board();
+        if !board.is_resident(block) && !board.is_in_flight(block) {
+            self.round();
+        }
+        self.look();
+    }
+
+    /// Computing time before the reference it is at.
+    fn thought(&self) -> Nanos {
+        let before = self.at.checked_sub(1);
+        before.map_or(Nanos(0), |before| self.reads.references[before].compute)
+    }
+
+    /// Whether the block it waits for is there, or on its way.
+    fn look(&mut self) {
+        let (Some(asked), State::Waiting { .. }) = (&self.asked, self.state) else {
+            return;
+        };
+        let (board, block) = (self.planner.board(), asked.block);
+        if asked.is_own_under_way {
+            return;
+        }
+        if board.is_resident(block) {
+            return self.answer();
+        }
+        let is_busy = board.disks().any(|disk| board.in_flight(disk) > 0);
+        let is_to_come = board.is_in_flight(block) || board.is_awaited(block) && is_busy;
+        if !is_to_come {
+            self.fetch_own();
+        }
+    }
+
+    /// It goes on at once, or when the processor has done the driver's work.
+    fn answer(&mut self) {
+        if let State::Waiting { since, driver } = self.state {
+            let stalled = self.now.max(self.free_at).since(since).since(driver);
+            self.report.stall = plus(self.report.stall, stalled);
+            self.state = State::Taking;
+        }
+    }
+
+    fn take(&mut self) {
+        let Some(asked) = self.asked.take() else {
+            return;
+        };
+        let (block, read, kept) = (asked.block, true, false);
+        self.report.ledger.read(block);
+        self.tell(PlannerInput::Passed { block, read });
+        self.tell(PlannerInput::Kept { block, kept });
+        (self.is_noticed, self.is_taken) = (true, true);
+        let ready = self.now.max(self.free_at);
+        self.report.responses.add(ready.since(asked.since));
+        let wait = self.report.stall.since(asked.stall);
+        if wait.0 > 0 {
+            self.report.waits.add(wait);
+        }
+        self.at += 1;
+        let compute = self.thought();
+        self.report.compute = plus(self.report.compute, compute);
+        self.state = State::Thinking {
+            until: plus(ready, compute),
+        };
+    }
+
+    fn tell(&mut self, input: PlannerInput) {
+        self.planner.handle(input);
     }
 }
 
-impl Workload for Process<'_> {
-    fn files(&self) -> Vec<Bytes> {
-        // One block where there would be none: a disk of the array counts, used or not.
-        let mut files = vec![self.block_bytes; self.disks.into()];
-        for place in &self.reads.places {
-            let file = &mut files[usize::from(place.disk.0)];
-            let end = place.at.0.saturating_add(self.block_bytes.0);
-            file.0 = file.0.max(end);
-        }
-        files
-    }
-
-    fn readers(&self) -> Vec<usize> {
-        (0..self.disks.into()).collect()
-    }
-
-    fn steps(&self, reader: usize) -> Steps<'_> {
-        let bytes = self.block_bytes.0;
-        let own = move |(disk, at, think): (usize, Bytes, Nanos)| {
-            (disk == reader).then(|| Step::read(at.0, bytes, think.0))
-        };
-        let last = self.last().filter(|(disk, _)| *disk == reader);
-        let last = last.map(|(_, think)| Step::read(0, 0, think.0));
-        Box::new(self.references().filter_map(own).chain(last))
-    }
-
-    fn turns(&self) -> Option<Turns<'_>> {
-        let disks = self.references().map(|(disk, ..)| disk);
-        Some(Box::new(disks.chain(self.last().map(|(disk, _)| disk))))
-    }
-
-    fn hints(&self) -> Announcements<'_> {
-        let bytes = self.block_bytes;
-        Box::new(
-            self.references()
-                .map(move |(reader, offset, _)| Announcement {
-                    reader,
-                    offset,
-                    bytes,
-                }),
-        )
-    }
+fn plus(a: Nanos, b: Nanos) -> Nanos {
+    Nanos(a.0.saturating_add(b.0))
 }

@@ -1,9 +1,9 @@
-//! The unit host's counters, which add up. At every moment
+//! Counters of a hinted run, which add up. At every moment
 //!
 //! ```text
 //! reads      = hits + late_hits + misses
 //! fetches    = demand + prefetched
-//! prefetched = used + evicted_unused + resident_unused + in_flight
+//! prefetched = used + evicted_unused + failed + resident_unused + in_flight
 //! ```
 //!
 //! A prefetched block is *unread* from the start of its fetch until it was read or given up:
@@ -12,8 +12,6 @@
 //! started --> in_flight --arrived--> resident_unused --read--> used
 //!                                         `--evicted--> evicted_unused
 //! ```
-
-use std::collections::BTreeSet;
 
 use forerun_core::hinted::{BlockNo, Board};
 
@@ -38,7 +36,10 @@ pub struct Ledger {
     pub used: u64,
     /// Prefetched and given up unread.
     pub evicted_unused: u64,
-    unread: BTreeSet<BlockNo>,
+    /// Prefetched, and the fetch failed.
+    pub failed: u64,
+    /// By number of the block.
+    unread: Vec<bool>,
 }
 
 impl Ledger {
@@ -57,18 +58,53 @@ impl Ledger {
     /// A fetch starts, for the reader that waits or ahead of it, in place of another block.
     pub(super) fn started(&mut self, block: BlockNo, evict: Option<BlockNo>, demand: bool) {
         self.fetches += 1;
-        self.evicted_unused += u64::from(evict.is_some_and(|victim| self.unread.remove(&victim)));
+        self.given_up(evict);
         if demand {
             self.demand += 1;
         } else {
             self.prefetched += 1;
-            self.unread.insert(block);
+            self.set_unread(block);
         }
+    }
+
+    /// A block was given up.
+    pub(super) fn given_up(&mut self, victim: Option<BlockNo>) {
+        self.evicted_unused += u64::from(victim.is_some_and(|victim| self.take_unread(victim)));
     }
 
     /// A block was read.
     pub(super) fn read(&mut self, block: BlockNo) {
-        self.used += u64::from(self.unread.remove(&block));
+        self.used += u64::from(self.take_unread(block));
+    }
+
+    /// The fetch of a block failed.
+    pub(super) fn lost(&mut self, block: BlockNo) {
+        self.failed += u64::from(self.take_unread(block));
+    }
+
+    /// The reader fetches a block itself.
+    pub(super) fn fetched_alone(&mut self) {
+        self.fetches += 1;
+        self.demand += 1;
+    }
+
+    fn set_unread(&mut self, block: BlockNo) {
+        let at = block.0 as usize;
+        if self.unread.len() <= at {
+            self.unread.resize(at + 1, false);
+        }
+        self.unread[at] = true;
+    }
+
+    /// Whether it was unread; it is no longer.
+    fn take_unread(&mut self, block: BlockNo) -> bool {
+        let unread = self.unread.get_mut(block.0 as usize);
+        unread.is_some_and(std::mem::take)
+    }
+
+    /// Blocks prefetched and neither read nor given up.
+    fn unread(&self) -> u64 {
+        self.unread.iter().filter(|unread| **unread).count() as u64
     }
 
     /// Whether everything adds up.
@@ -76,6 +112,6 @@ impl Ledger {
     pub fn adds_up(&self) -> bool {
         self.reads == self.hits + self.late_hits + self.misses
             && self.fetches == self.demand + self.prefetched
-            && self.prefetched == self.used + self.evicted_unused + self.unread.len() as u64
+            && self.prefetched == self.used + self.evicted_unused + self.failed + self.unread()
     }
 }

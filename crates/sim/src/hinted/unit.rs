@@ -12,9 +12,8 @@
 //! ```
 //!
 //! So a block is given up at the earliest when its reference is over, and a block that arrives at a
-//! unit serves the reference that begins there. The engine decides the same in this clock: a test
-//! (`hinted_engine`) drives it so over the same instances and compares fetch by fetch. Elapsed time
-//! is references plus stall, as in the paper; Figure 1's schedules cost 7 and 6.
+//! unit serves the reference that begins there. Elapsed time is references plus stall, as in the paper; Figure 1's
+//! schedules cost 7 and 6.
 
 use std::collections::VecDeque;
 

@@ -8,9 +8,9 @@
 
 use core::fmt;
 
-use forerun_core::hinted::Setup;
 use forerun_core::hinted::policy::Policy;
-use forerun_core::settings::{Notice, SettingsError};
+use forerun_core::hinted::{Setup, SetupError};
+use forerun_core::settings::SettingsError;
 use forerun_core::spec::{Choice, ChoiceError};
 use forerun_core::{Bytes, Nanos, Settings};
 
@@ -21,7 +21,7 @@ use super::pacing::{Loop, Pacing};
 use super::placing::{Layout, Order, Placing, Regions};
 use super::recorded::Recorded;
 use super::simulated::Simulated;
-use crate::hinted::host::{self, Host};
+use crate::hinted::host::{Host, Notice};
 use crate::scheduled::BehindError;
 use crate::workload;
 
@@ -31,7 +31,8 @@ use crate::workload;
 /// Two presets over a made workload, on a disk of 1992.
 ///
 /// ```
-/// use forerun_core::{Nanos, settings::Notice};
+/// use forerun_core::Nanos;
+/// use forerun_sim::hinted::host::Notice;
 /// use forerun_sim::simulate::disk::Disk;
 /// use forerun_sim::simulate::grid::Grid;
 /// use forerun_sim::simulate::input::Input;
@@ -120,8 +121,10 @@ pub enum Refusal {
         /// The least.
         minimum: Bytes,
     },
-    /// Settings out of range, of an engine or of the one that a planner has.
+    /// Settings of an engine out of range.
     Settings(SettingsError),
+    /// Parameters of a planner out of range.
+    Setup(SetupError),
     /// There is no such workload.
     Workload(ChoiceError),
     /// The device cannot be made.
@@ -158,6 +161,7 @@ impl fmt::Display for Refusal {
             Self::Memory { blocks, minimum } => {
                 write!(f, "must be at least {blocks} blocks, {minimum} bytes")
             }
+            Self::Setup(error) => error.fmt(f),
             Self::Settings(error) => error.fmt(f),
             Self::Workload(error) => error.fmt(f),
             Self::Disk(error) => error.fmt(f),
@@ -247,11 +251,12 @@ impl<'a> Grid<'a> {
                 settings = Some(sized);
             }
             Simulated::Hinted(choice, _) => {
-                let recorded = self.input.recorded.as_ref().ok_or(Refusal::Readers)?;
+                if self.input.recorded.is_none() {
+                    return Err(Refusal::Readers);
+                }
                 if preset.is_told() && !self.disk.is_unit() {
                     let setup = self.setup(choice, wanted, cache_blocks);
-                    let references = recorded.references().len();
-                    host::settings(&setup, &self.host(), references).map_err(Refusal::Settings)?;
+                    setup.check().map_err(Refusal::Setup)?;
                 }
             }
         }

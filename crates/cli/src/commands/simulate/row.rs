@@ -7,7 +7,7 @@ use std::fmt::Display;
 use std::io::Write;
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
-use forerun_core::settings::Notice;
+use forerun_sim::hinted::host::Notice;
 use forerun_sim::simulate::Outcome;
 use forerun_sim::simulate::bound::Bound;
 use forerun_sim::simulate::grid::{Grid, GridRun};

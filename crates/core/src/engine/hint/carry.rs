@@ -27,25 +27,8 @@ impl Engine {
             if let Some(victim) = fetch.evict {
                 self.give_up_piece(victim);
             }
-            let waiting = asked.is_none() && fetch.demand;
-            let waiting = waiting.then(|| self.waited_for(&fetch.extent)).flatten();
-            self.fetch_piece(fetch, asked.or(waiting.as_ref()));
+            self.fetch_piece(fetch, asked);
         }
-        self.look_again();
-    }
-
-    /// The need of a read that waits for the plan.
-    fn waited_for(&self, piece: &Extent) -> Option<Extent> {
-        let reads = self.producers.plan.as_ref()?.waiting().iter();
-        let wanted = reads.filter_map(|id| self.reads.get(*id));
-        let mut wanted = wanted.map(|read| read.extent(read.access.count));
-        wanted.find(|wanted| wanted.file == piece.file && piece.contains(wanted.first))
-    }
-
-    /// Reads that wait for the plan look whether it fetched for them.
-    pub(super) fn look_again(&mut self) {
-        let waiting = self.producers.plan.as_mut().map(|plan| plan.take_waiting());
-        self.work.reads.extend(waiting.unwrap_or_default());
     }
 
     fn fetch_piece(&mut self, fetch: Fetch, asked: Option<&Extent>) {

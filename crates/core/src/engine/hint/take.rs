@@ -8,7 +8,7 @@
 //! Example: the order is 40, 7, 41, and a reader takes 40, then 41. The reference to 7 stays open
 //! for another reader; once all readers are a window further, it counts as missed.
 //!
-//! No reader waits for a policy, unless hints are exact: a piece that the policy does not fetch at
+//! No reader waits for a policy: a piece that the policy does not fetch at
 //! once (its disk is busy, or its credit is used up) is fetched as for any miss.
 
 use alloc::vec::Vec;
@@ -16,7 +16,7 @@ use alloc::vec::Vec;
 use crate::detect::Access;
 use crate::engine::Engine;
 use crate::hinted::BlockNo;
-use crate::units::{Block, Extent, FileId, ReadId, ReaderId};
+use crate::units::{Block, Extent, FileId, ReaderId};
 
 impl Engine {
     /// A read begins: it takes its place in the order, if it has one.
@@ -60,21 +60,6 @@ impl Engine {
         }
     }
 
-    /// Whether a read waits until the plan fetches this block of its piece.
-    pub(in crate::engine) fn waits_for_plan(
-        &mut self,
-        read: ReadId,
-        reader: ReaderId,
-        block: Block,
-    ) -> bool {
-        let (Some(plan), Some(state)) = (&mut self.producers.plan, self.readers.reader(reader))
-        else {
-            return false;
-        };
-        let covering = plan.pieces().covering(state.file, block);
-        covering.is_some_and(|(piece, _)| plan.wait(read, reader, piece))
-    }
-
     /// A reader took blocks, or will not take them any more.
     pub(in crate::engine) fn taken(&mut self, reader: ReaderId, taken: &Extent) {
         let ended = self
@@ -112,8 +97,6 @@ impl Engine {
     /// A reader closes its file, and so releases its pieces.
     pub(in crate::engine) fn close_hints(&mut self, id: ReaderId) {
         self.leave_others(id, &[]);
-        // Its own reads are gone, and their numbers may be another's soon.
-        self.look_again();
     }
 
     /// Whether this reader is at a piece with this block in it.

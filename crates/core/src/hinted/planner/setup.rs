@@ -58,7 +58,10 @@ impl Setup {
     }
 
     /// Refuses impossible parameters.
-    pub(super) fn check(&self) -> Result<(), SetupError> {
+    ///
+    /// # Errors
+    /// A value out of range.
+    pub fn check(&self) -> Result<(), SetupError> {
         if !(1..=Self::DISKS_MAX).contains(&self.disks) {
             return Err(SetupError::Disks(self.disks));
         }
