@@ -51,6 +51,38 @@ pub(crate) fn commands(program: &str) -> Vec<DocumentCommand> {
     all
 }
 
+/// A document of this repository.
+#[allow(dead_code, reason = "not every test program compares tables")]
+pub(crate) fn document(name: &str) -> (PathBuf, String) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../docs")
+        .join(name);
+    let text = fs::read_to_string(&path).unwrap();
+    (path, text)
+}
+
+/// Compares the first table of a document with one made from data, or puts that into the document.
+#[allow(dead_code, reason = "not every test program compares tables")]
+pub(crate) fn compare_first_table(name: &str, table: &str) {
+    let (path, text) = document(name);
+    let begin = text.find("\n| ").unwrap() + 1;
+    let end = begin + text[begin..].find("\n\n").unwrap() + 1;
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "asks whether to rewrite the table"
+    )]
+    let is_blessed = std::env::var_os("FORERUN_BLESS").is_some();
+    if is_blessed {
+        fs::write(&path, format!("{}{table}{}", &text[..begin], &text[end..])).unwrap();
+        return;
+    }
+    assert!(
+        &text[begin..end] == table,
+        "{name} has\n{}expected\n{table}",
+        &text[begin..end]
+    );
+}
+
 /// The lines of all `sh` fences, joined where one goes on.
 fn lines(text: &str) -> Vec<String> {
     let mut found = Vec::new();
