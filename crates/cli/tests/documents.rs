@@ -4,6 +4,8 @@
 
 #[path = "../../documents.rs"]
 mod documents;
+#[path = "documents/runs.rs"]
+mod runs;
 
 use std::fs;
 use std::path::Path;
@@ -49,7 +51,7 @@ fn every_command_of_the_documents_is_one() {
 fn is_quick(words: &[String]) -> bool {
     let has = |word: &str| words.iter().any(|own| own == word);
     match words.first().map(String::as_str) {
-        Some("list" | "trace") => true,
+        Some("list" | "trace" | "explain" | "completions" | "version") => true,
         Some("simulate") => !has("$trace"),
         Some("bench") => has("virtual"),
         Some("read") => has("FILE..."),
@@ -148,9 +150,29 @@ const SHORT: &[&str] = &[
     "TUNING",
     "SECURITY",
     "FAQ",
+    "INSTALL",
+    "CHOOSING",
+    "RESULTS",
+    "COMMANDS",
+    "RUST",
+    "PRIMER",
+    "GLOSSARY",
 ];
 
 const WORDS_MAX: usize = 2_000;
+
+/// Three minutes.
+const FRONT_WORDS_MAX: usize = 900;
+
+/// Sentences that say to a reader who came from a search where they are: text that ends as sentences do, of some words, with the
+/// name of the project or its subject.
+fn is_a_beginning(paragraph: &str) -> bool {
+    let is_text = paragraph.starts_with(|c: char| c.is_alphanumeric() || c == '`');
+    let subjects = ["forerun", "refetch", "readahead"];
+    let has_subject = subjects.iter().any(|subject| paragraph.contains(subject));
+    let ends = paragraph.ends_with(['.', ':']);
+    is_text && has_subject && ends && paragraph.split_whitespace().count() >= 12
+}
 
 #[test]
 fn every_page_begins_with_a_paragraph_and_those_for_users_are_short() {
@@ -163,12 +185,12 @@ fn every_page_begins_with_a_paragraph_and_those_for_users_are_short() {
             continue;
         }
         let text = fs::read_to_string(&path).unwrap();
-        let mut lines = text.lines().filter(|line| !line.is_empty());
-        let (title, first) = (lines.next().unwrap(), lines.next().unwrap());
-        let is_text = first.starts_with(|c: char| c.is_alphanumeric() || c == '`');
+        let mut parts = text.split("\n\n");
+        let (title, first) = (parts.next().unwrap(), parts.next().unwrap());
+        assert!(title.starts_with("# "), "{name}: {title}");
         assert!(
-            title.starts_with("# ") && is_text,
-            "{name}: {title}: {first}"
+            is_a_beginning(first),
+            "{name}: no sentences for a reader who came from a search: {first}"
         );
         if SHORT.contains(&name.as_str()) {
             short += 1;
@@ -177,6 +199,9 @@ fn every_page_begins_with_a_paragraph_and_those_for_users_are_short() {
         }
     }
     assert_eq!(short, SHORT.len());
+    let front = fs::read_to_string(docs().join("../README.md")).unwrap();
+    let words = front.split_whitespace().count();
+    assert!(words <= FRONT_WORDS_MAX, "README.md: {words} words");
 }
 
 fn docs() -> std::path::PathBuf {

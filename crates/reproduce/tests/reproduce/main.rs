@@ -32,7 +32,7 @@ fn lab(arguments: &str) -> Command {
 
 /// It must refuse these words.
 fn refused(arguments: &str) -> OutputAssert {
-    OutputAssert::new(lab(arguments).output().unwrap(), Default::default()).code(2)
+    OutputAssert::new(lab(arguments).output().unwrap()).code(2)
 }
 
 /// Its output, where it must be looked into; it must have ended well.
