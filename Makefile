@@ -214,6 +214,11 @@ install: ## binary, mount.forerun, man pages, completions and units below PREFIX
 uninstall: ## takes away what `make install` put below PREFIX
 	packaging/install.sh --uninstall
 
+# ITEMS="crates wheel" walks these alone.
+.PHONY: release-check
+release-check: ## the checklist of a release, walked: metadata, licences, crates, packages, wheel, container, site, tests
+	$(PYTHON) packaging/release_check.py $(ITEMS)
+
 .PHONY: package
 package: ## a static tarball and a .deb in target/package, each tried in a copy of the root
 	packaging/package.sh $${CARGO_TARGET_DIR:-target}/package

@@ -95,6 +95,7 @@ for text in README.md LICENSE-MIT LICENSE-APACHE CHANGELOG.md docs/MOUNT.md docs
     packaging/monitoring/forerun-dashboard.json packaging/monitoring/forerun.rules.yml; do
     put 644 "$DOCDIR/${text##*/}" < "$here/$text"
 done
+put 644 "$DOCDIR/fast.conf" < "$here/packaging/systemd/example.conf"
 
 if mkdir -p "$DESTDIR$SBINDIR" 2>/dev/null && [ -w "$DESTDIR$SBINDIR" ]; then
     ln -sfn "$BINDIR/forerun" "$DESTDIR$SBINDIR/mount.forerun"

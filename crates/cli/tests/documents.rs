@@ -178,7 +178,7 @@ fn is_a_beginning(paragraph: &str) -> bool {
 fn every_page_begins_with_a_paragraph_and_those_for_users_are_short() {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
     let mut short = 0;
-    for entry in fs::read_dir(docs).unwrap() {
+    for entry in fs::read_dir(&docs).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
         if path.extension().is_none_or(|end| end != "md") || name == "SUMMARY" {
@@ -199,7 +199,7 @@ fn every_page_begins_with_a_paragraph_and_those_for_users_are_short() {
         }
     }
     assert_eq!(short, SHORT.len());
-    let front = fs::read_to_string(docs().join("../README.md")).unwrap();
+    let front = fs::read_to_string(docs.join("../README.md")).unwrap();
     let words = front.split_whitespace().count();
     assert!(words <= FRONT_WORDS_MAX, "README.md: {words} words");
 }
