@@ -72,7 +72,6 @@ const RUN_BY: &[(&str, &str, &str)] = &[
     ),
     ("forerun-bed up", "crates/bed/tests/smoke.rs", "up"),
     ("forerun-bed down", "crates/bed/tests/smoke.rs", "down"),
-    ("forerun-bed cold", "crates/bed/tests/smoke.rs", "cold"),
     ("forerun-bed status", "crates/bed/tests/smoke.rs", "status"),
     ("forerun-bed read", "crates/bed/tests/smoke.rs", "read"),
     ("forerun-bed store", "crates/bed/tests/store.rs", "store"),
