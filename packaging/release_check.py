@@ -53,7 +53,7 @@ def tree():
 def repository():
     """the address of the public repository is set, in Cargo.toml"""
     if not WORKSPACE["package"].get("repository"):
-        raise Failed('[workspace.package] repository = "": set the address; crates.io, PyPI and the site link to it')
+        raise Failed('[workspace.package] repository = "": set the address; crates.io and the site link to it')
 
 
 def changelog():
