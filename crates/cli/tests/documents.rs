@@ -157,6 +157,13 @@ const SHORT: &[&str] = &[
     "RUST",
     "PRIMER",
     "GLOSSARY",
+    "ARCHITECTURE",
+    "CONTRACTS",
+    "SOURCE",
+    "BED",
+    "BED_RESULTS",
+    "STORES",
+    "STORES_MOUNTED",
 ];
 
 const WORDS_MAX: usize = 2_000;
