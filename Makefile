@@ -167,10 +167,10 @@ doc: ## the documentation builds without a warning
 # An hour of processor time; an interrupted run goes on. Tables of documents are then made from the file by their test.
 .PHONY: figures
 figures: ## every claim of the papers measured anew: docs/reproduce.jsonl and the tables made from it
-	$(CARGO) build $(OPTIONS) --package forerun
-	$(FORERUN) reproduce li04 li05 wu10 kimbrel96 baek09 --format json > "$(TARGET)/reproduce.jsonl"
+	$(CARGO) build --release --package forerun-reproduce
+	$(FORERUN)-lab reproduce li04 li05 wu10 kimbrel96 baek09 --format json > "$(TARGET)/reproduce.jsonl"
 	mv "$(TARGET)/reproduce.jsonl" docs/reproduce.jsonl
-	FORERUN_BLESS=1 $(CARGO) test --package forerun $(OPTIONS) --test documents
+	FORERUN_BLESS=1 $(CARGO) test --package forerun-reproduce --release --test documents
 
 .PHONY: bench
 bench: ## instruction counts under callgrind, and ratios against rivals in one run
@@ -213,6 +213,11 @@ install: ## binary, mount.forerun, man pages, completions and units below PREFIX
 .PHONY: uninstall
 uninstall: ## takes away what `make install` put below PREFIX
 	packaging/install.sh --uninstall
+
+# ITEMS="crates wheel" walks these alone.
+.PHONY: release-check
+release-check: ## the checklist of a release, walked: metadata, licences, crates, packages, wheel, container, site, tests
+	$(PYTHON) packaging/release_check.py $(ITEMS)
 
 .PHONY: package
 package: ## a static tarball and a .deb in target/package, each tried in a copy of the root

@@ -91,10 +91,11 @@ done
 unit forerun-mount.service
 unit forerun@.service
 unit forerun-watch.service
-for text in README.md LICENSE-MIT LICENSE-APACHE CHANGELOG.md docs/MOUNT.md docs/WATCH.md docs/STORES.md docs/METRICS.md \
+for text in README.md LICENSE-MIT LICENSE-APACHE CHANGELOG.md docs/MOUNT.md docs/WATCH.md docs/STORES.md docs/STORES_MOUNTED.md docs/METRICS.md \
     packaging/monitoring/forerun-dashboard.json packaging/monitoring/forerun.rules.yml; do
     put 644 "$DOCDIR/${text##*/}" < "$here/$text"
 done
+put 644 "$DOCDIR/fast.conf" < "$here/packaging/systemd/example.conf"
 
 if mkdir -p "$DESTDIR$SBINDIR" 2>/dev/null && [ -w "$DESTDIR$SBINDIR" ]; then
     ln -sfn "$BINDIR/forerun" "$DESTDIR$SBINDIR/mount.forerun"

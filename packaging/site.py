@@ -4,7 +4,7 @@
     packaging/site.py FOLDER        called by `make site`, with target/site
 
 Pages are those of docs/SUMMARY.md, under their paths in the repository, so that their links hold. A link to a file that is
-no page (a source, a test) becomes its text, or leads to FORERUN_REPOSITORY if that address is set. At the end each
+no page (a source, a test) becomes its text, or leads to the repository that Cargo.toml names, if it names one. At the end each
 link of the site is followed, headings included; a broken one is printed, and the exit code is 1.
 """
 
@@ -13,6 +13,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote
@@ -103,7 +104,8 @@ def main(folder):
     source = folder / "src"
     summary = (ROOT / SUMMARY).read_text()
     pages = {at(SUMMARY, target) for _, target in LINK.findall(summary)}
-    repository = os.environ.get("FORERUN_REPOSITORY", "").rstrip("/")
+    package = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]
+    repository = package.get("repository", "").rstrip("/")
     for page in pages:
         (source / page).parent.mkdir(parents=True, exist_ok=True)
         (source / page).write_text(copied(page, pages, repository))

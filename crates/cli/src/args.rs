@@ -19,8 +19,6 @@ mod files;
 mod layout;
 #[cfg(feature = "mount")]
 mod mount;
-#[cfg(feature = "reproduce")]
-mod reproduce;
 #[cfg(feature = "install")]
 mod setup;
 mod simulate;
@@ -56,8 +54,6 @@ pub use self::files::{Profile, Read, Storage};
 pub use self::layout::Layout;
 #[cfg(feature = "mount")]
 pub use self::mount::{Ctl, Mount, Order, Top, Umount};
-#[cfg(feature = "reproduce")]
-pub use self::reproduce::Reproduce;
 #[cfg(feature = "install")]
 pub use self::setup::{Completions, Man};
 pub use self::simulate::{Presets, Simulate, Simulated};

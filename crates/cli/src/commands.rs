@@ -22,8 +22,6 @@ pub mod profile;
 #[cfg(feature = "files")]
 pub mod read;
 pub mod replay;
-#[cfg(feature = "reproduce")]
-pub mod reproduce;
 pub mod simulate;
 pub mod sweep;
 #[cfg(feature = "top")]

@@ -70,7 +70,7 @@ pub static LIST: &[Difference] = &[
         rule: "Streams are found by the readahead of Linux 2.6.3 and 2.6.10.",
         ours: "The presets have on-demand readahead of Linux 2.6.23; `reproduce` puts the kernel's in its place.",
         effect: "C4 is 2.16 over Linux 2.6.3",
-        command: "forerun reproduce li04 --only C4",
+        command: "forerun-lab reproduce li04 --only C4",
     },
     Difference {
         methods: &["cp", "ap"],
@@ -88,7 +88,7 @@ pub static LIST: &[Difference] = &[
                allocation, and the eviction history has an entry for each of 40 % of the pages.",
         ours: "It is evicted at once, they go first always, and the history has 8 %. The presets `pc-..` have the paper's rules.",
         effect: "PC-AccessHistory over AccessHistory in Two-Rand, the third pair of P5, is at least 1.11 by the paper's rules and 0.73 by ours (seed 1)",
-        command: "forerun reproduce li05 --only P5 --with seed=1",
+        command: "forerun-lab reproduce li05 --only P5 --with seed=1",
     },
     Difference {
         methods: &["gradient"],
@@ -96,7 +96,7 @@ pub static LIST: &[Difference] = &[
         rule: "The part moves on in its direction, or back if the miss rate rose. Unit, margin and epoch are not given; the first direction is drawn.",
         ours: "2 %, 10 % and 1 s; the first step is up, an epoch without a miss moves nothing, an end turns it back.",
         effect: "P4 is 1.54, 1.52 by steps of 2 %, 1.55, 1.50 by 1 % and 1.53, 1.36 by 5 % (seed 1)",
-        command: "forerun reproduce li05 --only P4 --with seed=1 --with step=1",
+        command: "forerun-lab reproduce li05 --only P4 --with seed=1 --with step=1",
     },
     Difference {
         methods: &["stripe", "both", "msp+seqp", "msp+saseqp"],
@@ -104,7 +104,7 @@ pub static LIST: &[Difference] = &[
         rule: "The counter of sequential strips is kept at each block of the array that is read.",
         ours: "It is kept at the strips of windows, and a window of the file is widened.",
         effect: "MSP has the blocks of pointers in its stripes only in the paper",
-        command: "forerun reproduce baek09 --only B2,B4",
+        command: "forerun-lab reproduce baek09 --only B2,B4",
     },
     Difference {
         methods: &["forestall"],
@@ -112,7 +112,7 @@ pub static LIST: &[Difference] = &[
         rule: "A disk that is free gets a batch.",
         ours: "A disk that is busy with a fetch of the horizon rule gets one, too.",
         effect: "by the published rule forestall is up to 17.6 % slower than the better of fixed horizon and aggressive, and 4.8 % by ours",
-        command: "forerun reproduce kimbrel96 --only K12",
+        command: "forerun-lab reproduce kimbrel96 --only K12",
     },
     Difference {
         methods: &["forerun", "once", "mount", "ondemand"],

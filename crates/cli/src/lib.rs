@@ -22,8 +22,6 @@ pub mod doctor;
 #[cfg(feature = "files")]
 pub mod emulation;
 pub mod explain;
-#[cfg(feature = "reproduce")]
-pub mod kept;
 #[cfg(feature = "files")]
 pub mod measure;
 pub mod messages;
@@ -71,7 +69,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
 pub fn run_in(args: &Args, environment: &Environment, out: &mut dyn Write) -> Result<(), Failure> {
     #[cfg(feature = "mount")]
     let sockets = Sockets::of(environment, mount::point::is_ours);
-    #[cfg(not(any(feature = "mount", feature = "reproduce")))]
+    #[cfg(not(feature = "mount"))]
     let _ = environment;
     match &args.command {
         #[cfg(feature = "files")]
@@ -83,8 +81,6 @@ pub fn run_in(args: &Args, environment: &Environment, out: &mut dyn Write) -> Re
         #[cfg(feature = "files")]
         Command::Bench(bench) => commands::bench::run(bench, out),
         Command::Replay(replay) => commands::replay::run(replay, out),
-        #[cfg(feature = "reproduce")]
-        Command::Reproduce(reproduce) => commands::reproduce::run(reproduce, environment, out),
         Command::Simulate(simulate) => commands::simulate::run(simulate, out),
         Command::Sweep(sweep) => commands::sweep::run(sweep, out),
         Command::Rerun(rerun) => commands::sweep::rerun(rerun, out),

@@ -13,9 +13,8 @@ use clap::error::ErrorKind;
 use forerun::args::Args;
 use forerun::environment::Environment;
 use forerun::failure::Failure;
-use forerun::messages::{Messages, clean, filter};
+use forerun::messages::{self, clean};
 use forerun::mistakes::explained;
-use tracing_subscriber::prelude::*;
 
 #[allow(
     clippy::disallowed_methods,
@@ -29,26 +28,16 @@ fn main() -> ExitCode {
     let environment = Environment {
         forerun_runtime_dir: std::env::var_os("FORERUN_RUNTIME_DIR"),
         xdg_runtime_dir: std::env::var_os("XDG_RUNTIME_DIR"),
-        xdg_cache_home: std::env::var_os("XDG_CACHE_HOME"),
         path: std::env::var_os("PATH"),
         home: std::env::var_os("HOME"),
+        ..Environment::default()
     };
     // Its lines go to the system's log, which is no terminal.
     let is_in_background = std::env::args_os().any(|word| word == "--report-ready");
-    let messages = Messages::default();
-    let lines = tracing_subscriber::fmt::layer()
-        .with_writer(move || messages.clone())
-        .with_ansi(io::stderr().is_terminal() && !no_color && !is_in_background)
-        .with_target(false)
-        .without_time();
-    match filter(log.as_deref()) {
-        Ok(filter) => tracing_subscriber::registry()
-            .with(lines.with_filter(filter))
-            .init(),
-        Err(refused) => {
-            let _ = writeln!(io::stderr(), "forerun: {}", clean(&refused));
-            return ExitCode::from(2);
-        }
+    let is_coloured = io::stderr().is_terminal() && !no_color && !is_in_background;
+    if let Err(refused) = messages::begin(log.as_deref(), is_coloured) {
+        let _ = writeln!(io::stderr(), "forerun: {}", clean(&refused));
+        return ExitCode::from(2);
     }
     let typed: Vec<_> = std::env::args_os().collect();
     let words = typed.clone();

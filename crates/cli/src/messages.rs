@@ -19,6 +19,7 @@ use std::thread;
 use std::time::Duration;
 
 use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::prelude::*;
 
 /// Lines on their way.
 const LINES_MAX: usize = 256;
@@ -137,6 +138,22 @@ pub fn filter(given: Option<&str>) -> Result<Targets, String> {
         (Some(word), _) => Err(refused(&format!("; {word:?} is neither"))),
         (None, Err(error)) => Err(refused(&format!("; {error}"))),
     }
+}
+
+/// Lines of the log go to standard error from here on, filtered by [`filter`].
+///
+/// # Errors
+/// The filter is none.
+pub fn begin(filtered: Option<&str>, is_coloured: bool) -> Result<(), String> {
+    let messages = Messages::default();
+    let lines = tracing_subscriber::fmt::layer()
+        .with_writer(move || messages.clone())
+        .with_ansi(is_coloured)
+        .with_target(false)
+        .without_time();
+    let lines = lines.with_filter(filter(filtered)?);
+    tracing_subscriber::registry().with(lines).init();
+    Ok(())
 }
 
 /// A text as it may go to a terminal.

@@ -52,9 +52,20 @@ const FLAGS: &[(&[&str], &str)] = &[
     ),
 ];
 
+/// Commands that a program of its own has.
+const ELSEWHERE: &[(&str, &str)] = &[(
+    "reproduce",
+    "the program forerun-lab measures claims of papers: `forerun-lab reproduce PAPER`",
+)];
+
 /// The error as a user can act on it.
 #[must_use]
 pub fn explained(mut error: clap::Error, typed: &[OsString]) -> clap::Error {
+    if let Some(ContextValue::String(unknown)) = error.get(ContextKind::InvalidSubcommand)
+        && let Some((name, place)) = ELSEWHERE.iter().find(|(name, _)| name == unknown)
+    {
+        return clap::Error::raw(error.kind(), format!("{name}: {place}\n"));
+    }
     if error.kind() != ErrorKind::UnknownArgument {
         return error;
     }
@@ -142,6 +153,13 @@ mod tests {
             none.contains("--nonsense") && !none.contains("tip"),
             "{none}"
         );
+    }
+
+    #[test]
+    fn a_command_of_another_program_is_answered_with_one_line_that_names_it() {
+        let said = said("forerun reproduce li04 --only C4");
+        assert_eq!(said.lines().count(), 1, "{said}");
+        assert!(said.contains("`forerun-lab reproduce PAPER`"), "{said}");
     }
 
     #[cfg(feature = "mount")]

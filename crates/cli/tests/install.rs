@@ -79,6 +79,7 @@ fn what_make_install_puts_there_works_and_make_uninstall_removes_it() {
         "opt/forerun/share/bash-completion/completions/forerun",
         "opt/forerun/lib/systemd/system/forerun@.service",
         "opt/forerun/share/doc/forerun/LICENSE-MIT",
+        "opt/forerun/share/doc/forerun/fast.conf",
     ] {
         assert!(stage.join(file).is_file(), "{file}");
     }

@@ -7,8 +7,7 @@
 //! use std::io::Read;
 //! use std::path::Path;
 //!
-//! use forerun_core::{Bytes, preset};
-//! use forerun_io::{Config, Driver};
+//! use forerun_io::{Bytes, Config, Driver, preset};
 //!
 //! let settings = preset::default().settings(Bytes(256 << 20))?;
 //! let driver = Driver::new(Config::new(settings))?;
@@ -69,6 +68,9 @@ pub use driver::{Config, Driver, Lab};
 pub use emulate::DeviceUse;
 pub use error::Error;
 pub use folder::{Folder, OpensAhead};
+/// The engine, for everything beyond the beginning: methods, hints, journals.
+pub use forerun_core;
+pub use forerun_core::{Bytes, Nanos, Profile, preset, settings::Settings};
 pub use placing::Striping;
 pub use prior::PriorSource;
 pub use reader::Reader;
@@ -80,3 +82,8 @@ pub use wrap::fault::FaultPlan;
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
+
+/// So is the program on the repository's first page.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct FrontPage;

@@ -1,6 +1,6 @@
 //! Knobs: one condition of a paper's runs set to another value, to see how much of a difference it causes.
 //!
-//! `forerun reproduce li05 --only P6 --with expiry=60s` measures P6 with requests that never expire. A knob changes
+//! `forerun-lab reproduce li05 --only P6 --with expiry=60s` measures P6 with requests that never expire. A knob changes
 //! every run of the paper that has the condition, and nothing else; the runs without it stay as they are, so both
 //! values of a claim can be compared.
 //!

@@ -29,7 +29,7 @@ const ROWS_MAX: usize = 12;
 pub fn html(paper: &str, source: &str, all: &Reproduction) -> Result<String, Failure> {
     let mut page = format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <title>forerun reproduce {0}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n\
+         <title>forerun-lab reproduce {0}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n\
          <h1>{0}, measured again</h1>\n<p>{1}</p>\n<p>forerun {2}</p>\n",
         escaped(paper),
         escaped(source),

@@ -1,6 +1,6 @@
-//! The claims of the papers as `forerun reproduce` measures them, as far as they are quick: those
+//! The claims of the papers as `forerun-lab reproduce` measures them, as far as they are quick: those
 //! that depend on no disk are met exactly, values found by search are marked, nothing is left out.
-//! All of them, over every trace and array, are minutes of computing: `forerun reproduce
+//! All of them, over every trace and array, are minutes of computing: `forerun-lab reproduce
 //! kimbrel96`. Here is a sample of that grid ([`Wanted`]), in which every claim has the verdict it
 //! has on the whole, which `docs/REPRODUCE.md` lists.
 //!

@@ -21,6 +21,7 @@
 
 pub(crate) mod profiles;
 pub(crate) mod provider;
+mod sections;
 
 use std::fmt;
 use std::path::PathBuf;

@@ -3,8 +3,6 @@
 
 use clap::Subcommand;
 
-#[cfg(feature = "reproduce")]
-use super::Reproduce;
 #[cfg(feature = "top")]
 use super::Top;
 #[cfg(feature = "files")]
@@ -98,11 +96,6 @@ pub enum Command {
     #[command(after_long_help = "Examples:\n  \
         forerun read --journal j big.log > /dev/null && forerun replay j")]
     Replay(Replay),
-    #[cfg(feature = "reproduce")]
-    /// Measure the claims of a paper again
-    #[command(after_long_help = "Examples:\n  \
-        forerun reproduce kimbrel96 -o report")]
-    Reproduce(Reproduce),
     /// Explain a message: its cause, and what to do
     Explain(Explain),
     /// List presets, methods, devices, backends and trace formats

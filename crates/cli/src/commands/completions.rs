@@ -33,7 +33,6 @@ const LISTED: &[(&str, &str)] = &[
     ("trace_format", "formats"),
     ("to", "formats"),
     ("what", "parts"),
-    ("papers", "papers"),
     ("message", "codes"),
 ];
 

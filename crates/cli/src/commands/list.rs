@@ -69,7 +69,7 @@ pub fn selected(name: &str) -> Result<Selected, String> {
     ))
 }
 
-/// The names of a part, or of a family of methods; also of those that are not shown here: `parts`, `papers` and `codes`.
+/// The names of a part, or of a family of methods; also of those that are not shown here: `parts` and `codes`.
 #[cfg(feature = "install")]
 pub(super) fn names(part: &str) -> Vec<String> {
     let of = |entries: Vec<Entry>| entries.into_iter().map(|(name, _)| name).collect();
@@ -77,11 +77,6 @@ pub(super) fn names(part: &str) -> Vec<String> {
         "parts" => Listed::value_variants()
             .iter()
             .filter_map(|part| Some(part.to_possible_value()?.get_name().to_owned()))
-            .collect(),
-        #[cfg(feature = "reproduce")]
-        "papers" => forerun_lab::LIST
-            .iter()
-            .map(|paper| paper.name.to_owned())
             .collect(),
         "codes" => crate::explain::LIST
             .iter()

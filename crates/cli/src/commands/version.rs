@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! forerun 0.1.0
-//! parts      files, mount, top, reproduce, install, object-store
+//! parts      files, mount, top, install, object-store
 //! left out   none
 //! addresses  s3://, gs://, az://, https://, http://
 //! backends   uring, pread
@@ -19,11 +19,10 @@ use crate::args::Version;
 use crate::failure::Failure;
 
 /// The features of the crate, and whether this binary has each.
-const PARTS: [(&str, bool); 6] = [
+const PARTS: [(&str, bool); 5] = [
     ("files", cfg!(feature = "files")),
     ("mount", cfg!(feature = "mount")),
     ("top", cfg!(feature = "top")),
-    ("reproduce", cfg!(feature = "reproduce")),
     ("install", cfg!(feature = "install")),
     ("object-store", cfg!(feature = "object-store")),
 ];

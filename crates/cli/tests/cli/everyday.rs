@@ -30,7 +30,6 @@ const COMMANDS: &[&str] = &[
     "trace info",
     "trace convert",
     "replay",
-    "reproduce",
     "list",
     "completions",
     "man",

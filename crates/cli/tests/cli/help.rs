@@ -29,7 +29,6 @@ Commands:
   rerun        Make rows of a sweep once more, and compare them
   trace        Look into a trace, or write it in another format
   replay       Replay the decisions of a journal and compare them
-  reproduce    Measure the claims of a paper again
   explain      Explain a message: its cause, and what to do
   list         List presets, methods, devices, backends and trace formats
   version      Print the version, and the parts of this binary

@@ -22,7 +22,6 @@ mod list;
 mod objects;
 mod profile;
 mod read;
-mod reproduce;
 mod server;
 mod setup;
 mod simulate;

@@ -27,7 +27,7 @@ fn offered(script: &str, line: &[&str]) -> Option<Vec<String>> {
 }
 
 #[test]
-fn bash_offers_presets_methods_devices_workloads_papers_parts_and_codes() {
+fn bash_offers_presets_methods_devices_workloads_parts_and_codes() {
     let script = output_of("completions bash");
     for (line, has) in [
         (&["forerun", "read", "--preset", ""][..], "linux-2.6.24"),
@@ -37,7 +37,6 @@ fn bash_offers_presets_methods_devices_workloads_papers_parts_and_codes() {
         (&["forerun", "read", "--measure", ""], "online"),
         (&["forerun", "simulate", "--device", "hp"], "hp97560"),
         (&["forerun", "simulate", "--workload", "x"], "xds"),
-        (&["forerun", "reproduce", ""], "kimbrel96"),
         (&["forerun", "list", ""], "presets"),
         (&["forerun", "explain", "dae"], "daemon-dead"),
         (&["forerun", "read", "--backend", ""], "pread"),

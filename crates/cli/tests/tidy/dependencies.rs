@@ -45,10 +45,11 @@ const PACKERS: &[&str] = &["flate2", "lzma-rust2", "ruzstd", "serde", "toml"];
 const EMULATED: &str = "forerun-emulated";
 const MOUNT: &str = "forerun-mount";
 const WATCH: &str = "forerun-watch";
+const CLI: &str = "forerun";
 const LAB: &str = "forerun-lab";
 const STORE: &str = "forerun-store";
 const ALL: &[&str] = &[
-    CORE, BASELINES, SIM, IO, EMULATED, SURFACE, MOUNT, WATCH, LAB, STORE,
+    CORE, BASELINES, SIM, IO, EMULATED, SURFACE, MOUNT, WATCH, STORE,
 ];
 
 /// Crates that stand above others, and the tests of these on them.
@@ -71,6 +72,7 @@ const DEPENDENCIES: &[Allowed] = &[
     any("crates/watch/Cargo.toml", &[CORE, BASELINES, SURFACE]),
     any("crates/lab/Cargo.toml", &[CORE, BASELINES, SIM, SURFACE]),
     any("crates/cli/Cargo.toml", ALL),
+    any("crates/reproduce/Cargo.toml", &[CLI, CORE, LAB]),
     any("crates/bed/Cargo.toml", &[CORE, SIM, EMULATED, SURFACE]),
     only(
         "python/Cargo.toml",

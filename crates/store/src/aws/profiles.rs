@@ -10,8 +10,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use ini::Ini;
-
+use super::sections::Sections;
 use crate::credentials::{self, Variables};
 use crate::named_file;
 
@@ -26,29 +25,23 @@ pub(crate) struct Profiles {
 struct File {
     path: PathBuf,
     /// Its sections, or the reason why there are none; a file that is not there has none.
-    read: Result<Ini, String>,
+    read: Result<Sections, String>,
 }
 
 impl File {
     fn read(path: PathBuf) -> Self {
-        let read = text(&path).and_then(|text| {
-            // A path of Windows or a pattern has backslashes of its own.
-            let read = Ini::load_from_str_noescape(&text);
-            read.map_err(|error| format!("line {}: {}", error.line, error.msg))
-        });
+        let read = text(&path).and_then(|text| Sections::parse(&text));
         let read = read.map_err(|why| format!("{}: {why}", path.display()));
         Self { path, read }
     }
 
     fn value(&self, section: &str, key: &str) -> Option<String> {
-        let value = self.read.as_ref().ok()?.get_from(Some(section), key)?;
-        let value = value.trim();
-        (!value.is_empty()).then(|| value.to_owned())
+        let value = self.read.as_ref().ok()?.value(section, key)?;
+        Some(value.to_owned())
     }
 
     fn sections(&self) -> impl Iterator<Item = &str> {
-        let ini = self.read.as_ref().ok();
-        ini.into_iter().flat_map(|ini| ini.sections().flatten())
+        self.read.iter().flat_map(Sections::names)
     }
 }
 

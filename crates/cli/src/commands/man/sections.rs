@@ -33,11 +33,6 @@ const VARIABLES: &[Named] = &[
         "Control sockets of users other than root are in its directory forerun.",
     ),
     (
-        "XDG_CACHE_HOME",
-        &["reproduce"],
-        "Finished claims are kept in its directory forerun.",
-    ),
-    (
         "FORERUN_METADATA",
         OF_STORES,
         "1: the metadata service of a cloud is asked for credentials.",
@@ -96,11 +91,6 @@ const FILES: &[Named] = &[
         OF_STORES,
         "Credentials of s3://.",
     ),
-    (
-        "~/.cache/forerun",
-        &["reproduce"],
-        "Finished claims of a run that was interrupted.",
-    ),
 ];
 
 /// Pages of others.
@@ -116,7 +106,7 @@ const RELATED: &[&[&str]] = &[
     &["mount", "umount", "top", "ctl", "doctor", "explain"],
     &["read", "profile", "layout", "bench"],
     &["bench", "replay", "simulate", "trace", "list"],
-    &["simulate", "sweep", "rerun", "reproduce", "list"],
+    &["simulate", "sweep", "rerun", "list"],
     &["version", "doctor"],
     &["completions", "man"],
 ];

@@ -1,4 +1,4 @@
-//! `forerun reproduce`: measures the claims of a paper in the simulator and prints the verdicts.
+//! `forerun-lab reproduce`: measures the claims of a paper in the simulator and prints the verdicts.
 //!
 //! What is measured and judged is in `forerun_lab`; here are the threads that make its
 //! runs, and the printing: a table for people, an object a line for programs, and with `-o` a page
@@ -8,6 +8,11 @@
 use std::io::Write;
 
 use comfy_table::{ContentArrangement, Table, presets};
+use forerun::args::ListFormat;
+use forerun::environment::Environment;
+use forerun::failure::Failure;
+use forerun::files::NewFile;
+use forerun::{progress, terminal};
 use forerun_lab::knobs::Knobs;
 use forerun_lab::rows::{Counts, OVERVIEW, cells, fitted, head, note, reason, summary};
 use forerun_lab::{
@@ -16,12 +21,8 @@ use forerun_lab::{
 use forerun_sim::hinted::host::Notice;
 use serde_json::{Value, json};
 
-use crate::args::{ListFormat, Reproduce};
-use crate::environment::Environment;
-use crate::failure::Failure;
-use crate::files::NewFile;
+use crate::args::Reproduce;
 use crate::kept::Kept;
-use crate::{progress, terminal};
 
 /// Columns of a line where standard output is no terminal.
 const WIDTH: u16 = 160;
@@ -32,7 +33,7 @@ const NARROWEST: u16 = 60;
 ///
 /// # Errors
 /// A directory or an output that cannot be written, or a defect of the simulator.
-pub fn run(
+pub(crate) fn run(
     args: &Reproduce,
     environment: &Environment,
     out: &mut dyn Write,

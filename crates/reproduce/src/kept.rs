@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 /// See the [module](self). Without a folder that can be written, nothing is kept.
 #[derive(Debug)]
-pub struct Kept {
+pub(crate) struct Kept {
     path: Option<PathBuf>,
     key: String,
     file: Option<File>,
@@ -43,8 +43,7 @@ struct LineMeasured {
 
 impl Kept {
     /// The file of a paper, for findings under these settings.
-    #[must_use]
-    pub fn of(folder: Option<&Path>, paper: &str, settings: &str) -> Self {
+    pub(crate) fn of(folder: Option<&Path>, paper: &str, settings: &str) -> Self {
         let mut hasher = DefaultHasher::new();
         hasher.write(settings.as_bytes());
         let name = format!("reproduce-{paper}-{:08x}.jsonl", hasher.finish() as u32);
@@ -59,7 +58,7 @@ impl Kept {
     }
 
     /// Findings of an interrupted run, of these claims. A file of another program begins anew.
-    pub fn findings(&mut self, claims: &[Claim]) -> Vec<Finding> {
+    pub(crate) fn findings(&mut self, claims: &[Claim]) -> Vec<Finding> {
         let Some(path) = &self.path else {
             return Vec::new();
         };
@@ -77,7 +76,7 @@ impl Kept {
     }
 
     /// Keeps a finding. One that cannot be written is measured again.
-    pub fn add(&mut self, finding: &Finding) {
+    pub(crate) fn add(&mut self, finding: &Finding) {
         let Some(path) = &self.path else { return };
         if self.file.is_none() {
             let _ = path.parent().map(fs::create_dir_all);
@@ -92,7 +91,7 @@ impl Kept {
     }
 
     /// The paper is complete: nothing is kept of it.
-    pub fn remove(&mut self) {
+    pub(crate) fn remove(&mut self) {
         self.file = None;
         let _ = self.path.as_ref().map(fs::remove_file);
     }

@@ -1,15 +1,69 @@
-//! `forerun reproduce`: its output, and the report it writes.
+//! `forerun-lab reproduce` as its user meets it: the program is run, and its output, its report and its exit code are
+//! compared with the text written here.
+
+#[path = "../../../skipped.rs"]
+mod skipped;
 
 use std::fs;
-use std::process::{Command, Stdio};
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use snapbox::cmd::cargo_bin;
+use snapbox::cmd::{OutputAssert, cargo_bin};
 use snapbox::str;
+use tempfile::TempDir;
 
-use super::skipped::skipped;
-use super::{Folder, NO_FOLDER, forerun, output_of};
+use skipped::skipped;
+
+/// In place of the user's cache: nothing can be kept there.
+const NO_FOLDER: &str = "/dev/null";
+
+/// The program with these words as arguments.
+fn lab(arguments: &str) -> Command {
+    let mut command = Command::new(cargo_bin!("forerun-lab"));
+    command
+        .env_remove("COLUMNS")
+        .env_remove("FORERUN_LOG")
+        .env("XDG_CACHE_HOME", NO_FOLDER)
+        .args(arguments.split_whitespace());
+    command
+}
+
+/// It must refuse these words.
+fn refused(arguments: &str) -> OutputAssert {
+    OutputAssert::new(lab(arguments).output().unwrap()).code(2)
+}
+
+/// Its output, where it must be looked into; it must have ended well.
+fn output_of(arguments: &str) -> String {
+    let Output {
+        stdout,
+        stderr,
+        status,
+    } = lab(arguments).output().unwrap();
+    let error = String::from_utf8_lossy(&stderr);
+    assert!(status.success(), "{arguments}: {error}");
+    String::from_utf8(stdout).unwrap()
+}
+
+/// A folder of a test.
+struct Folder(TempDir);
+
+impl Folder {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// A path in the folder as an argument.
+    fn name(&self, name: &str) -> String {
+        self.path(name).into_os_string().into_string().unwrap()
+    }
+}
 
 #[test]
 fn claims_are_lines_of_json_and_exhibits_are_on_the_page() {
@@ -98,18 +152,18 @@ fn a_fitted_claim_says_so_in_the_table_the_summary_and_the_report() {
 
 #[test]
 fn a_claim_there_is_not_is_refused_before_anything_is_measured() {
-    let refused = forerun("reproduce kimbrel96 --only K19").code(2);
+    let refused = refused("reproduce kimbrel96 --only K19");
     refused.stderr_eq(str![[r#"
-forerun: --only K19: kimbrel96 has K1, K2, [..], K18, table-2, [..], figure-10, stand-ins, runs
+forerun-lab: --only K19: kimbrel96 has K1, K2, [..], K18, table-2, [..], figure-10, stand-ins, runs
 
 "#]]);
 }
 
 #[test]
 fn a_figure_without_a_report_to_draw_it_in_is_refused() {
-    let refused = forerun("reproduce kimbrel96 --only K1,figure-2").code(2);
+    let refused = refused("reproduce kimbrel96 --only K1,figure-2");
     refused.stdout_eq("").stderr_eq(str![[r#"
-forerun: --only figure-2: is drawn in the report, of which there is none: give -o DIR
+forerun-lab: --only figure-2: is drawn in the report, of which there is none: give -o DIR
 
 "#]]);
 }
@@ -119,7 +173,7 @@ forerun: --only figure-2: is drawn in the report, of which there is none: give -
 fn a_report_that_is_interrupted_leaves_nothing() {
     let folder = Folder::new();
     let report = folder.name("out/deep");
-    let mut child = Command::new(cargo_bin!("forerun"))
+    let mut child = Command::new(cargo_bin!("forerun-lab"))
         .args(["reproduce", "kimbrel96", "-o", &report])
         .env("XDG_CACHE_HOME", NO_FOLDER)
         .stdout(Stdio::null())
@@ -157,7 +211,7 @@ fn a_report_that_is_interrupted_leaves_nothing() {
 fn an_interrupted_run_keeps_its_finished_claims_for_the_same_request() {
     let folder = Folder::new();
     let reproduce = |only: &str| {
-        let mut command = Command::new(cargo_bin!("forerun"));
+        let mut command = Command::new(cargo_bin!("forerun-lab"));
         let words = ["reproduce", "kimbrel96", "--format", "json", "--only", only];
         command.args(words).env("XDG_CACHE_HOME", folder.path(""));
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -231,7 +285,7 @@ fn a_condition_there_is_not_is_answered_with_those_there_are() {
             "--with detect=nine: there is ondemand",
         ),
     ] {
-        let refused = forerun(&format!("reproduce {words} --only K1")).code(2);
+        let refused = refused(&format!("reproduce {words} --only K1"));
         let stderr = String::from_utf8_lossy(&refused.get_output().stderr).into_owned();
         assert!(stderr.contains(said), "{words}: {stderr}");
     }
@@ -254,7 +308,7 @@ fn a_condition_changes_the_runs_that_have_it() {
 
 #[test]
 fn a_paper_there_is_not_is_refused() {
-    forerun("reproduce kimbrel95").code(2).stderr_eq(str![[r#"
+    refused("reproduce kimbrel95").stderr_eq(str![[r#"
 error: invalid value 'kimbrel95' for '<PAPER>...': no such paper; there is li04, li05, wu10, kimbrel96, baek09
 
 For more information, try '--help'.
