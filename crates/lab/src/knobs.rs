@@ -111,6 +111,10 @@ knobs! {
         "processor time of a read; 26 us";
     PAGES = "pages", Size (1 << 20, 1 << 40), &["wu10"],
         "memory for pages where the machine has 128 MB; 100 MiB";
+    HORIZON = "horizon", Count (1, 1 << 20), &["kimbrel96"],
+        "references that fixed horizon looks ahead; 62";
+    BATCH = "batch", Count (1, 1280), &["kimbrel96"],
+        "batch of aggressive on any number of disks";
     REQUEST = "request", Size (4096, 1 << 30), &["wu10"],
         "longest request to the drive; 512 KiB";
 }
@@ -169,11 +173,11 @@ impl Knobs {
         let is_known = |name: &str| known.clone().any(|knob| knob.name == name);
         let unfit = self.0.keys().find(|name| !is_known(name))?;
         let known: Vec<&str> = known.clone().map(|knob| knob.name).collect();
-        let known = match known.as_slice() {
-            [] => "no knobs".to_owned(),
-            known => known.join(", "),
-        };
-        Some(format!("{unfit}: {} has {known}", papers.join(", ")))
+        Some(format!(
+            "{unfit}: {} has {}",
+            papers.join(", "),
+            known.join(", ")
+        ))
     }
 
     /// Whether a condition was changed: a seed alone changes none.
@@ -369,7 +373,7 @@ mod tests {
         assert_eq!(knobs.unfit(&["wu10"]), None);
         assert_eq!(knobs.unfit(&["li05", "wu10"]), None);
         let unfit = knobs.unfit(&["kimbrel96"]).unwrap();
-        assert_eq!(unfit, "read-miss: kimbrel96 has no knobs");
+        assert_eq!(unfit, "read-miss: kimbrel96 has horizon, batch");
         assert!(
             knobs
                 .unfit(&["li04"])
