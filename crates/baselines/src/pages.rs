@@ -361,4 +361,21 @@ pub(crate) mod tests {
     pub(crate) fn alone(pages: core::ops::Range<u32>) -> Vec<(u32, u32, u32)> {
         pages.map(|page| (page, page, page + 1)).collect()
     }
+
+    #[test]
+    fn a_lost_page_takes_three_pages_off_the_next_size_down_to_four() {
+        let mut pages = Pages::new(Version {
+            begins_at_start: true,
+            shrunk: |size| size,
+            has_average: false,
+            doubles_from: None,
+            is_corrected: false,
+        });
+        pages.next = Some(16);
+        let sizes = [13, 10, 7, 4, 4].map(|_| {
+            pages.missing(0);
+            pages.next
+        });
+        assert_eq!(sizes, [13, 10, 7, 4, 4].map(Some));
+    }
 }

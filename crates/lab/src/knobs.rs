@@ -79,7 +79,7 @@ knobs! {
         "age from which the scheduler serves a request first; 125 ms";
     LOOK = "look", Time (0, 60 * SECOND), QUEUES,
         "how often the scheduler looks at ages; 125 ms, 0 is at each request";
-    WAIT = "wait", Time (0, SECOND), &["li05", "baek09"],
+    WAIT = "wait", Time (0, SECOND), QUEUES,
         "longest time that the scheduler waits for a process; 6 ms";
     MERGE = "merge", Size (0, 1 << 30), QUEUES,
         "longest merged request; 512 KiB, 0 is none";
@@ -91,6 +91,8 @@ knobs! {
         "most of the machine's memory that handlers have; 80 %";
     DETECT = "detect", Detect (0, 0), SERVERS,
         "readahead of all kernels";
+    OCTAVES = "octaves", Count (1, 10), SERVERS,
+        "lengths of index search's lists: so many octaves below 4 MiB; 6";
     PREFETCH_CACHE = "prefetch-cache", Percent (1, 99), &["li05"],
         "a fixed part of the page cache for prefetched pages, in place of the search for it";
     EPOCH = "epoch", Time (1_000_000, 3_600 * SECOND), &["li05"],
@@ -109,6 +111,10 @@ knobs! {
         "processor time of a read; 26 us";
     PAGES = "pages", Size (1 << 20, 1 << 40), &["wu10"],
         "memory for pages where the machine has 128 MB; 100 MiB";
+    HORIZON = "horizon", Count (1, 1 << 20), &["kimbrel96"],
+        "references that fixed horizon looks ahead; 62";
+    BATCH = "batch", Count (1, 1280), &["kimbrel96"],
+        "batch of aggressive on any number of disks";
     REQUEST = "request", Size (4096, 1 << 30), &["wu10"],
         "longest request to the drive; 512 KiB";
 }
@@ -167,11 +173,17 @@ impl Knobs {
         let is_known = |name: &str| known.clone().any(|knob| knob.name == name);
         let unfit = self.0.keys().find(|name| !is_known(name))?;
         let known: Vec<&str> = known.clone().map(|knob| knob.name).collect();
-        let known = match known.as_slice() {
-            [] => "no knobs".to_owned(),
-            known => known.join(", "),
-        };
-        Some(format!("{unfit}: {} has {known}", papers.join(", ")))
+        Some(format!(
+            "{unfit}: {} has {}",
+            papers.join(", "),
+            known.join(", ")
+        ))
+    }
+
+    /// Whether a condition was changed: a seed alone changes none.
+    #[must_use]
+    pub(crate) fn is_experiment(&self) -> bool {
+        self.0.keys().any(|name| *name != SEED)
     }
 
     /// The same with a seed, unless one was set.
@@ -224,7 +236,10 @@ pub(crate) fn scheduler(text: &str, with: &Knobs) -> Result<Box<dyn Scheduler>, 
         ("requests_max", QUEUE),
     ];
     for (param, knob) in params {
+        // An elevator that never waits is one of the paper's conditions.
+        let is_free = param != "wait_ns" || choice.value(param) != Some(0);
         if let Some(value) = with.number(knob)
+            && is_free
             && choice.value(param).is_some()
         {
             choice = choice.with(param, value)?;
@@ -236,7 +251,7 @@ pub(crate) fn scheduler(text: &str, with: &Knobs) -> Result<Box<dyn Scheduler>, 
 /// A workload, with the seed and the computing time that were set, if it has any and does not name one.
 pub(crate) fn workload(text: &str, with: &Knobs) -> Result<Box<dyn Workload>, Broken> {
     let mut choice = Choice::parse("workload", workload::LIST, text)?;
-    for (param, knob) in [("seed", SEED), ("think_ns", THINK)] {
+    for (param, knob) in [("seed", SEED), ("think_ns", THINK), ("octaves", OCTAVES)] {
         let is_free = param != "seed" || !text.contains("seed=");
         if let Some(value) = with.number(knob)
             && is_free
@@ -358,7 +373,7 @@ mod tests {
         assert_eq!(knobs.unfit(&["wu10"]), None);
         assert_eq!(knobs.unfit(&["li05", "wu10"]), None);
         let unfit = knobs.unfit(&["kimbrel96"]).unwrap();
-        assert_eq!(unfit, "read-miss: kimbrel96 has no knobs");
+        assert_eq!(unfit, "read-miss: kimbrel96 has horizon, batch");
         assert!(
             knobs
                 .unfit(&["li04"])

@@ -25,7 +25,7 @@ use forerun_sim::hinted::host::Notice;
 use super::Broken;
 use super::array::{ArrayReport, ArrayRun, Host};
 use super::drive::{DriveReport, DriveRun};
-use super::knobs::Knobs;
+use super::knobs::{self, Knobs};
 use super::server::{Handlers, ServerReport, ServerRun};
 use super::theory::{self, Bounds};
 use forerun_sim::device::{self, Device};
@@ -161,7 +161,7 @@ impl Job {
         let with = &self.with;
         match &self.task {
             Task::Run(run, notice) => run
-                .perform(*notice, traces)
+                .perform(*notice, traces, with)
                 .map(|report| Done::Run(Box::new(report))),
             Task::Array(run) => run.perform_with(with).map(Done::Array),
             Task::Server(run) => run
@@ -177,10 +177,22 @@ impl Job {
 }
 
 impl TraceRun {
-    fn perform(&self, notice: Notice, traces: &Traces) -> Result<HostReport, Broken> {
+    /// The method, with the values that were set.
+    fn policy(&self, with: &Knobs) -> String {
+        let (horizon, batch) = (with.number(knobs::HORIZON), with.number(knobs::BATCH));
+        match (self.policy.as_str(), horizon, batch) {
+            ("fixed-horizon", Some(refs), _) => format!("fixed-horizon(horizon_refs={refs})"),
+            (policy, _, Some(blocks)) if policy.starts_with("aggressive") => {
+                format!("aggressive(batch_blocks={blocks})")
+            }
+            (policy, ..) => policy.to_owned(),
+        }
+    }
+
+    fn perform(&self, notice: Notice, traces: &Traces, with: &Knobs) -> Result<HostReport, Broken> {
         let trace = traces.get(self.trace).ok_or(Broken::Trace(self.trace))?;
         let cache_blocks = self.cache_blocks.unwrap_or(trace.cache_blocks);
-        let setup = Setup::of(&self.policy, self.disks, cache_blocks, &METHODS)?;
+        let setup = Setup::of(&self.policy(with), self.disks, cache_blocks, &METHODS)?;
         let devices = (0..self.disks).map(|_| self.disk.device());
         let devices = devices.collect::<Result<Vec<_>, _>>()?;
         let reads = trace.on(self.disks);
@@ -240,6 +252,12 @@ impl Lab {
         self.done.get(&job)
     }
 
+    /// Whether runs that only notes show are made: not in a sample, under another seed, or for an experiment,
+    /// which is about the claim's own numbers.
+    pub(crate) fn has_notes(&self) -> bool {
+        !self.is_sample && self.seed.is_none() && !self.with.is_experiment()
+    }
+
     /// The run of this method, with its parameters, over a trace on a given number of disks.
     pub fn run(&mut self, trace: &'static str, policy: &str, disks: u16) -> HostReport {
         self.under(TraceRun {
@@ -261,7 +279,7 @@ impl Lab {
 
     /// A run on a striped array.
     pub fn array(&mut self, run: ArrayRun) -> ArrayReport {
-        if self.seed.is_some() && run.host != Host::default() {
+        if !self.has_notes() && run.host != Host::default() {
             return ArrayReport::default();
         }
         match self.ask(Task::Array(run)) {
@@ -272,7 +290,7 @@ impl Lab {
 
     /// A run of a server.
     pub fn server(&mut self, run: ServerRun) -> ServerReport {
-        if self.seed.is_some() && run.private == Handlers::Swapped {
+        if !self.has_notes() && run.private == Handlers::Swapped {
             return ServerReport::default();
         }
         match self.ask(Task::Server(run)) {

@@ -54,7 +54,7 @@ fn measure(claim: &Claim, lab: &mut Lab) -> Answer {
         "{}. With two pages off the next window for a page elsewhere: {}",
         quarter.note, two.measured
     );
-    if !lab.is_sample && lab.seed.is_none() {
+    if lab.has_notes() {
         let corrected = of_requests(lab, Version::Corrected).measured;
         let parts = of_requests(lab, Version::Parts).measured;
         note += &format!(

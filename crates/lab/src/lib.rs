@@ -16,8 +16,8 @@
 //! is a file of claims, one module and one entry in [`LIST`].
 //!
 //! Where a paper's runs are drawn from a seed, a finding is the median of [`SEEDS`] measurements, and `borderline` if
-//! one of them has another verdict. [`knobs`] change a condition of the runs, for experiments; [`reasons`] has what
-//! such experiments say of claims that differ.
+//! one of them has another verdict. [`knobs`] change a condition of the runs, for [`experiments`]; [`reasons`] has the
+//! causes that they establish of claims that differ.
 
 #![forbid(unsafe_code)]
 
@@ -25,6 +25,7 @@ pub mod array;
 pub mod baek09;
 pub mod claim;
 pub mod drive;
+pub mod experiments;
 pub mod kimbrel96;
 pub mod knobs;
 pub mod lab;

@@ -1,15 +1,15 @@
 //! Reasons of claims that differ, as far as experiments say.
 //!
-//! A reason is *established* if a command shows it: with the supposed cause switched off the claim is met, or its
-//! numbers move at least half of the way. All other claims that differ are *not established*, with the experiments
-//! that were made. They stand in `reasons.toml`.
+//! A reason is *established* if an [experiment](crate::experiments) shows it: with the supposed cause switched off the
+//! claim is met, or its numbers move at least half of the way. All other claims that differ are *not established*, with
+//! the experiments that were made. They stand in `reasons.toml`.
 
 use std::fmt;
 use std::sync::OnceLock;
 
 use serde::Deserialize;
 
-use crate::Broken;
+use crate::{Broken, experiments};
 
 /// The state of knowledge about a claim that differs.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
@@ -19,9 +19,10 @@ pub struct Reason {
     pub claim: String,
     /// The cause, if it is established.
     pub cause: Option<String>,
-    /// The knob that shows it.
+    /// The knob that shows it, or another option.
     pub with: Option<String>,
-    /// The experiments made, and their results.
+    /// Experiments beside those of `experiments.toml`, and other things to know.
+    #[serde(default)]
     pub tried: String,
 }
 
@@ -35,16 +36,16 @@ impl Reason {
 
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.cause {
-            Some(cause) => {
-                write!(f, "established: {cause}")?;
-                if let Some(with) = &self.with {
-                    write!(f, " (--with {with})")?;
-                }
-                write!(f, "; {}", self.tried)
+        match (&self.cause, &self.with) {
+            (Some(cause), Some(with)) if with.starts_with("--") => {
+                write!(f, "established: {cause} ({with})")?;
             }
-            None => write!(f, "not established; tried: {}", self.tried),
+            (Some(cause), Some(with)) => write!(f, "established: {cause} (--with {with})")?,
+            _ => f.write_str("not established")?,
         }
+        let mut tried = experiments::of(&self.claim);
+        tried.extend((!self.tried.is_empty()).then(|| self.tried.clone()));
+        write!(f, "; tried: {}", tried.join("; "))
     }
 }
 
@@ -78,7 +79,6 @@ pub fn of(claim: &str) -> Option<&'static Reason> {
 mod tests {
     use super::*;
     use crate::LIST;
-    use crate::knobs::Knobs;
 
     /// A cause without an experiment is a guess.
     #[test]
@@ -101,11 +101,17 @@ mod tests {
             let paper = has(&reason.claim).unwrap_or_else(|| panic!("no {}", reason.claim));
             assert_eq!(reason.cause.is_some(), reason.with.is_some(), "{reason:?}");
             if let Some(with) = &reason.with {
-                let mut knobs = Knobs::default();
-                knobs.set(with).unwrap();
-                assert_eq!(knobs.unfit(&[paper.name]), None, "{reason:?}");
+                let claims = paper.claims().unwrap().claims;
+                let claim = claims.iter().find(|claim| claim.id == reason.claim);
+                let shows = |one: &experiments::Experiment| {
+                    (&one.claim, &one.with) == (&reason.claim, with)
+                        && one.establishes(claim.unwrap())
+                };
+                let mut rows = experiments::all().unwrap().iter();
+                assert!(rows.any(shows), "no experiment shows {reason:?}");
             }
-            assert!(!reason.tried.is_empty());
+            let rows = experiments::of(&reason.claim);
+            assert!(!reason.tried.is_empty() || !rows.is_empty());
         }
     }
 }

@@ -79,12 +79,14 @@ mod tests {
             (59, 90, 122),
             (91, 122, 154),
         ];
-        // A jump at page 8: the average is (16 + 8) / 2; one at 104: (12 + 4) / 2.
+        // A jump at page 8: the average is (16 + 8) / 2; one at 104: (12 + 4) / 2; one at 209: (8 + 1 + 9) / 2, as
+        // the run was longer.
         let seeks = vec![
             (0, 0, 16),
             (100, 100, 112),
             (200, 200, 208),
             (208, 208, 217),
+            (300, 300, 309),
         ];
         // Single pages: 16, 8, 4, 2 pages, then none; four missing in a row, and it begins again.
         let singles = [
@@ -104,8 +106,13 @@ mod tests {
         let again = vec![(500, 500, 516)];
         for (steps, expected) in [
             (vec![Read(0, 92)], whole.clone()),
-            (vec![Read(0, 50), Read(50, 92)], whole),
-            (vec![Read(0, 8), Read(100, 104), Read(200, 209)], seeks),
+            (vec![Read(0, 50), Read(50, 92)], whole.clone()),
+            // Page 7 again, as by reads that are not whole pages.
+            (vec![Read(0, 8), Read(7, 92)], whole),
+            (
+                vec![Read(0, 8), Read(100, 104), Read(200, 209), Read(300, 301)],
+                seeks,
+            ),
             (
                 vec![
                     Read(0, 1),

@@ -178,3 +178,93 @@ impl Detect for TwoWindows {
             || self.ahead.is_some_and(|run| run.contains(block))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::vec::Vec;
+
+    use super::*;
+
+    /// A file of which all is cached, or nothing.
+    struct File {
+        limit: u32,
+        is_cached: bool,
+    }
+
+    impl Ahead for File {
+        fn limit(&self) -> u32 {
+            self.limit
+        }
+        fn cached(&self, _: Block) -> bool {
+            self.is_cached
+        }
+        fn unread(&self, _: Block) -> bool {
+            false
+        }
+    }
+
+    const FILE: File = File {
+        limit: 32,
+        is_cached: false,
+    };
+
+    /// Windows, as their first block and size, of reads: first block, blocks, and the block read before.
+    fn windows(detect: &mut TwoWindows, reads: &[(u32, u32, Option<u32>)]) -> Vec<(u32, u32)> {
+        let window = |(block, count, previous): &(u32, u32, Option<u32>)| {
+            let access = Access::new(Block(*block), *count).with_previous(previous.map(Block));
+            let window = detect.read(&access, &FILE)?;
+            Some((window.start.0, window.size))
+        };
+        reads.iter().filter_map(window).collect()
+    }
+
+    const BEGIN: [(u32, u32, Option<u32>); 3] = [(0, 1, None), (1, 1, Some(0)), (4, 1, Some(3))];
+
+    #[test]
+    fn two_windows_are_kept_until_a_seek() {
+        for (reads, expected) in [
+            (&BEGIN[..], &[(0, 4), (4, 8), (12, 16)][..]),
+            // The first read again opens no second window, unless it is as long as the longest one.
+            (&[(0, 1, None), (0, 1, None)], &[(0, 4)]),
+            (&[(0, 32, None), (0, 32, None)], &[(0, 32), (32, 32)]),
+            // A seek closes both: the next two reads in a row begin anew.
+            (
+                &[
+                    (0, 1, None),
+                    (1, 1, Some(0)),
+                    (100, 1, Some(1)),
+                    (101, 1, Some(100)),
+                ],
+                &[(0, 4), (4, 8), (101, 4)],
+            ),
+        ] {
+            assert_eq!(windows(&mut TwoWindows::default(), reads), expected);
+        }
+    }
+
+    #[test]
+    fn a_lost_page_takes_two_off_the_next_window_and_is_read_alone() {
+        let mut detect = TwoWindows::default();
+        assert_eq!(windows(&mut detect, &BEGIN[..2]), [(0, 4), (4, 8)]);
+        let lost = Access::new(Block(5), 1);
+        let alone = detect.trigger(Cause::Miss, &lost, &FILE);
+        assert_eq!(alone, Some(Window::forward(Block(5), 1, 0)));
+        detect.shaped(Block(6));
+        assert!(detect.inside_window(Block(11)), "the window was not shaped");
+        assert_eq!(windows(&mut detect, &BEGIN[2..]), [(12, 6)]);
+    }
+
+    #[test]
+    fn after_256_cached_pages_in_a_row_the_file_is_taken_for_cached() {
+        for (limit, is_closed) in [(256, true), (255, false)] {
+            let file = File {
+                limit,
+                is_cached: true,
+            };
+            let mut detect = TwoWindows::default();
+            let read = Access::new(Block(0), limit);
+            assert_eq!(detect.read(&read, &file), None);
+            assert_eq!(detect.inside_window(Block(0)), !is_closed, "{limit}");
+        }
+    }
+}

@@ -47,3 +47,30 @@ impl Policy for FixedHorizon {
         board.harmless_pair(board.missing_within(self.horizon)?)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use forerun_core::DeviceId;
+    use forerun_core::hinted::interface::{BlockNo, Hint};
+
+    #[test]
+    fn a_block_is_fetched_as_far_ahead_as_the_horizon_and_no_farther() {
+        let hint = |block| Hint {
+            block: BlockNo(block),
+            disk: DeviceId(0),
+        };
+        for (horizon, place, is_fetched) in
+            [(62, 62, true), (62, 63, false), (4, 4, true), (4, 5, false)]
+        {
+            let mut board = Board::new(1, 10, u32::MAX, u32::MAX - 1);
+            board.cached(hint(0));
+            for _ in 0..place {
+                board.hint(hint(0));
+            }
+            board.hint(hint(1));
+            let fetched = METHOD.of(&[horizon]).next(&board);
+            assert_eq!(fetched.is_some(), is_fetched, "{horizon}, {place}");
+        }
+    }
+}

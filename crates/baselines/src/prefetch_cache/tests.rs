@@ -264,6 +264,13 @@ fn by_the_papers_rule_blocks_above_the_part_go_behind_the_ordinary_cache_and_may
         let (read, rest) = (rig.victims(2), rig.victims(4));
         assert_eq!((read, rest), (vec![1, 2], above.to_vec()), "{method}");
     }
+    // Those of a closed file move as well, and of what is left of them the first goes.
+    let mut rig = Rig::by(RECLAIMS, "longest", 50, 200);
+    rig.fetch(0, 0, 60);
+    rig.read(0, 0, 3);
+    rig.close(0);
+    rig.fetch(1, 1000, 47);
+    assert_eq!(rig.victims(2), [7, 8]);
     let mut rig = Rig::by(RECLAIMS, "longest", 50, 2000);
     rig.method.begin(2000, Some(Box::new(Part(1))));
     rig.fetch(0, 0, 40);
@@ -324,6 +331,17 @@ fn a_pinned_block_keeps_its_place_in_the_order_of_arrival() {
     assert_eq!(rig.victims(2), [1, 2]);
     rig.stage.clear(pinned, flag::PINNED);
     assert_eq!(rig.victims(2), [0, 3]);
+    let mut rig = Rig::with("fifo", 1, 100);
+    rig.fetch(0, 0, 5);
+    let pinned = [0, 1].map(|block| rig.frame(block));
+    pinned
+        .iter()
+        .for_each(|frame| rig.stage.set(*frame, flag::PINNED));
+    assert_eq!(rig.victims(1), [2]);
+    pinned
+        .iter()
+        .for_each(|frame| rig.stage.clear(*frame, flag::PINNED));
+    assert_eq!(rig.victims(3), [0, 1, 3]);
 }
 
 #[test]
@@ -392,7 +410,7 @@ fn the_stream_whose_owner_computed_most_since_its_access_goes_before_an_older_on
         rig.fetch(reader, first, 30);
     }
     assert_eq!(rig.victims(1), [29], "without CPU times the older one");
-    for (reader, ms) in [(0, 2), (1, 25), (1, 3)] {
+    for (reader, ms) in [(0, 5), (1, 25), (1, 3)] {
         let (owner, time) = (ReaderId(reader), Nanos(ms * 1_000_000));
         rig.tell(Event::CpuTime { owner, time });
     }
@@ -424,6 +442,20 @@ fn a_miss_on_a_block_given_up_not_long_ago_is_told_to_a_split_that_learns() {
     rig.victims(20);
     rig.tell(Event::Missed(Rig::extent(0, 2)));
     assert_eq!(percent(&mut rig), 23, "both read");
+}
+
+#[test]
+fn the_history_has_an_entry_of_two_bytes_for_each_of_so_many_per_cent_of_the_frames() {
+    for (history_percent, bytes) in [(0, 0), (8, 320), (40, 1600), (100, 4000)] {
+        let rules = Rules {
+            history_percent,
+            ..OURS
+        };
+        let mut rig = Rig::by(rules, "longest", 50, 2000);
+        rig.method.begin(2000, Some(Box::new(Part(1))));
+        let history = rig.method.history.as_ref().unwrap();
+        assert_eq!(history.bytes(), bytes, "{history_percent} %");
+    }
 }
 
 #[test]

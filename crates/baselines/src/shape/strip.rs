@@ -42,3 +42,26 @@ pub(super) fn cut(window: &dyn Strips) -> u64 {
     let first = ends.find(|end| *end >= window.wanted());
     first.map_or(window.end(), |end| end.min(window.end()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::stripe::tests::Array;
+    use super::*;
+
+    #[test]
+    fn a_window_ends_with_the_strip_that_holds_what_is_asked_for() {
+        for (start, wanted, end) in [
+            (0, 1, 4),
+            (0, 4, 4),
+            (0, 5, 8),
+            (3, 4, 4),
+            (3, 9, 12),
+            (9, 10, 12),
+        ] {
+            let window = Array::of(start, wanted, 32);
+            assert_eq!(METHOD.of(&[]).end(&window), end, "{start}, {wanted}");
+        }
+        let short = Array::of(0, 1, 3);
+        assert_eq!(METHOD.of(&[]).end(&short), 3, "no longer than it was");
+    }
+}

@@ -173,9 +173,72 @@ impl Shape for Stripe {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use alloc::vec::Vec;
+    use forerun_core::shape::Strip;
+
+    /// A window over strips of 4 blocks on 4 disks.
+    pub(in crate::shape) struct Array {
+        start: u32,
+        wanted: u64,
+        end: u64,
+    }
+
+    impl Array {
+        pub(in crate::shape) fn of(start: u32, wanted: u64, end: u64) -> Self {
+            Self { start, wanted, end }
+        }
+    }
+
+    impl Strips for Array {
+        fn start(&self) -> Block {
+            Block(self.start)
+        }
+        fn end(&self) -> u64 {
+            self.end
+        }
+        fn wanted(&self) -> u64 {
+            self.wanted
+        }
+        fn room(&self) -> u64 {
+            1 << 20
+        }
+        fn array(&self) -> DeviceId {
+            DeviceId(0)
+        }
+        fn spread(&self) -> u32 {
+            4
+        }
+        fn strip(&self, block: Block) -> Option<Strip> {
+            Some(Strip {
+                number: u64::from(block.0 / 4),
+                left: 4 - block.0 % 4,
+                left_of_stripe: 16 - block.0 % 16,
+                stripe: 16,
+            })
+        }
+    }
+
+    /// Figure 7 with a threshold of 3, at most 5, at most 2 stripes: windows of a strip, then far seeks, then strips again.
+    #[test]
+    fn windows_grow_by_stripes_from_the_threshold_on_and_shrink_below_it() {
+        let mut stripe = METHOD.of(&[3, 5, 2]);
+        let mut ends = Vec::new();
+        let mut next = 0;
+        for _ in 0..5 {
+            next = stripe.end(&Array::of(next, u64::from(next) + 1, u64::from(next) + 4)) as u32;
+            ends.push(next);
+        }
+        // The third strip in a row reaches the threshold: a stripe from its last block on, then two.
+        assert_eq!(ends, [4, 8, 16, 48, 80]);
+        // Seeks: the counter falls from 5 to 2, and with it the stripes to one.
+        let far = [1000, 3000, 5000];
+        let mut end = |at: u32| stripe.end(&Array::of(at, u64::from(at) + 1, u64::from(at) + 4));
+        assert_eq!(far.map(|at| end(at) - u64::from(at)), [4; 3]);
+        // Strip 0 is one more, which leaves no stripe; the third one in a row widens its window by one again.
+        assert_eq!([0, 4, 8].map(end), [4, 8, 16]);
+    }
 
     #[test]
     fn metadata_between_the_strips_of_a_file_does_not_hide_its_reader() {

@@ -177,6 +177,20 @@ mod tests {
     }
 
     #[test]
+    fn a_rise_by_more_than_the_margin_turns_it_and_one_by_the_margin_does_not() {
+        let mut split = METHOD.of(&[25, 2, 10, 1000]);
+        split.percent(Nanos(0));
+        let misses = [100, 110, 122, 100, 111];
+        let parts = [1, 2, 3, 4, 5].map(|epoch| {
+            for _ in 0..misses[epoch as usize - 1] {
+                split.missed(Miss::Cache);
+            }
+            split.percent(Nanos(epoch * SECOND))
+        });
+        assert_eq!(parts, [27, 29, 27, 25, 27]);
+    }
+
+    #[test]
     fn an_epoch_in_which_no_frame_was_needed_is_not_judged() {
         let mut split = METHOD.of(&[25, 2, 10, 1000]);
         split.percent(Nanos(0));

@@ -86,3 +86,37 @@ fn whole_reads(window: Bytes, read: Bytes) -> Bytes {
         false => window.max(read),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::Profile;
+
+    /// A device of 8 ms and 80 MB/s has a competitive depth of 640,000 bytes.
+    #[test]
+    fn windows_grow_while_the_reader_waits_and_hold_whole_reads() {
+        let profile = Profile::default();
+        let device = DeviceFacts::new(&profile, Bytes(0), u32::MAX);
+        for (asked, consumed, last_window, waited, expected) in [
+            (4096, 0, 0, true, 640_000),
+            (4096, 100_000_000, 1_000_000, true, 25_000_000),
+            (4096, 100_000_000, 1_000_000, false, 1_000_000),
+            (4096, 100_000_000, 30_000_000, false, 25_000_000),
+            (4096, 100_000_000, 0, false, 640_000),
+            (500_000, 0, 0, true, 1_000_000),
+            (320_000, 0, 0, true, 640_000),
+            (640_000, 0, 0, true, 640_000),
+            (700_000, 0, 0, true, 700_000),
+        ] {
+            let stream = StreamFacts {
+                asked: Bytes(asked),
+                consumed: Bytes(consumed),
+                last_window: Bytes(last_window),
+                waited,
+                location: Bytes(0),
+            };
+            let limit = METHOD.of(&[25]).limit(&stream, &device);
+            assert_eq!(limit, Bytes(expected), "{stream:?}");
+        }
+    }
+}

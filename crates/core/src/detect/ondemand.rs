@@ -335,3 +335,70 @@ impl OnDemand {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use core::ops::Range;
+
+    use super::*;
+
+    /// A file of which a part was read and is there.
+    struct Read(Range<u32>);
+
+    impl Ahead for Read {
+        fn limit(&self) -> u32 {
+            32
+        }
+        fn cached(&self, block: Block) -> bool {
+            self.0.contains(&block.0)
+        }
+        fn unread(&self, _: Block) -> bool {
+            false
+        }
+    }
+
+    /// The window that Linux opens, or with context: first block, size, blocks behind the mark.
+    fn opens(
+        context: u64,
+        cause: Cause,
+        access: &Access,
+        read: Range<u32>,
+    ) -> Option<(u32, u32, u32)> {
+        let mut detect = METHOD.of(&[0, context, 0]);
+        let window = detect.trigger(cause, access, &Read(read))?;
+        Some((window.start.0, window.size, window.async_size))
+    }
+
+    #[test]
+    fn a_mark_of_another_stream_begins_a_window_at_the_first_missing_block() {
+        let mark = Access::new(Block(10), 1);
+        for (cached, expected) in [
+            (0..13, (13, 6, 6)),
+            (0..11, (11, 4, 4)),
+            (0..30, (30, 32, 32)),
+        ] {
+            assert_eq!(opens(0, Cause::Mark, &mark, cached), Some(expected));
+        }
+        assert_eq!(
+            opens(0, Cause::Mark, &mark, 0..60),
+            None,
+            "nothing is missing within the limit"
+        );
+    }
+
+    #[test]
+    fn a_read_elsewhere_begins_a_window_if_it_is_longer_than_the_limit_or_follows_more_than_it_asks_for()
+     {
+        for (context, count, read, expected) in [
+            (0, 32, 0..0, None),
+            (0, 33, 0..0, Some((100, 32, 32))),
+            (1, 4, 95..100, Some((100, 8, 4))),
+            (1, 4, 96..100, None),
+            (0, 4, 95..100, None),
+        ] {
+            let access = Access::new(Block(100), count).with_previous(Some(Block(7)));
+            let opened = opens(context, Cause::Miss, &access, read.clone());
+            assert_eq!(opened, expected, "{context}, {count}, {read:?}");
+        }
+    }
+}

@@ -18,8 +18,8 @@ use crate::dispatch::Head;
 use crate::fixed_map::FixedMap;
 use crate::units::{Bytes, ReaderId};
 
-/// Weight of the newest seek distance in the moving average, as a power of two: 1/8. Li et al.
-/// 2004, section 3.1, asks for an average that follows the workload within some tens of requests.
+/// Weight of the newest seek distance in the moving average, as a power of two: 1/8. Li et al. 2004, section 3.1, has an
+/// average with exponential weights of the disk's seeks and prints none of them.
 const DISTANCE_SHIFT: u32 = 3;
 
 /// Single reads have this part of the work at most before others: one after the other they take 72 ms each of a
@@ -150,6 +150,18 @@ impl Arm {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_seek_weighs_an_eighth_and_a_request_that_continues_nothing() {
+        let mut arm = Arm::default();
+        let ends = [(800, 100), (1700, 0), (1700, 100), (3400, 1600)];
+        let means = ends.map(|(position, bytes)| {
+            arm.serve(position, bytes);
+            arm.distance().0
+        });
+        // 800 from 0 on, 800 from 900 on, none, 1600 from 1800 on.
+        assert_eq!(means, [100, 188, 188, 365]);
+    }
 
     #[test]
     fn seeks_are_as_far_as_the_device_made_them_not_as_they_went_out() {

@@ -23,9 +23,9 @@ pub(super) const OTHERS: [(Host, &str); 4] = [
     ),
 ];
 
-/// The hosts of the notes; none in a sample.
+/// The hosts of the notes.
 fn others(lab: &Lab) -> &'static [(Host, &'static str)] {
-    if lab.is_sample { &[] } else { &OTHERS }
+    if lab.has_notes() { &OTHERS } else { &[] }
 }
 
 /// The same ratios on the other hosts.

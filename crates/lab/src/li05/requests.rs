@@ -79,7 +79,7 @@ pub(super) fn p5(lab: &mut Lab) -> Answer {
 }
 
 pub(super) fn p6(lab: &mut Lab) -> Answer {
-    let is_sample = lab.is_sample;
+    let has_notes = lab.has_notes();
     let mut spread = |benchmark: Benchmark, conditions| {
         let at_level = LEVELS.map(|level| {
             let rate = |kernel| run(lab, benchmark, kernel, level, conditions).rate();
@@ -89,10 +89,10 @@ pub(super) fn p6(lab: &mut Lab) -> Answer {
         (rounded(best(&at_level), 2), by_level(&at_level, &LEVELS))
     };
     let (whole, four) = (spread(ONE_WHOLE, DEFAULT), spread(FOUR, DEFAULT));
-    let swapped = if is_sample {
-        String::new()
-    } else {
+    let swapped = if has_notes {
         spread(ONE_WHOLE, SWAPPED).1
+    } else {
+        String::new()
     };
     let note = format!(
         "the fastest of the five over the slowest, at the level where that is most. One-Whole: {}; Four-64KB: {}. With the handlers' \

@@ -166,7 +166,7 @@ pub(super) fn run(
     })
 }
 
-/// One kernel over another at these levels; of conditions for notes alone in a sample none.
+/// One kernel over another at these levels; none of conditions for notes where there are none.
 pub(super) fn ratios(
     lab: &mut Lab,
     benchmark: Benchmark,
@@ -174,7 +174,7 @@ pub(super) fn ratios(
     levels: &[u64],
     conditions: Conditions,
 ) -> Vec<f64> {
-    if (lab.is_sample || lab.seed.is_some()) && conditions.is_for_notes() {
+    if !lab.has_notes() && conditions.is_for_notes() {
         return Vec::new();
     }
     let ratio = |level: &u64| {

@@ -278,7 +278,7 @@ fn a_condition_there_is_not_is_answered_with_those_there_are() {
         ),
         (
             "kimbrel96 --with seed=2",
-            "--with seed: kimbrel96 has no knobs",
+            "--with seed: kimbrel96 has horizon, batch",
         ),
         (
             "li05 --with detect=nine",

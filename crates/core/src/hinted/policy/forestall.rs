@@ -318,6 +318,30 @@ mod tests {
         assert!(is_fetched(4_999_999, 62));
     }
 
+    /// Blocks 1 and 2 are far ahead, and a fetch takes longer still. The default asks for no free disk, but for one
+    /// without a batch.
+    #[test]
+    fn the_next_batch_of_a_disk_waits_for_the_one_before() {
+        let text = "forestall(horizon_refs=1,batch_blocks=1,fixed_f_refs=1000)";
+        let mut policy = Choice::parse("hinted", LIST, text).unwrap().build();
+        let mut board = board(1, 10, 50);
+        let last = Hint {
+            block: BlockNo(2),
+            disk: DISK,
+        };
+        board.hint(last);
+        let mut fetched = |board: &Board| {
+            policy.begin(board);
+            policy.next(board).map(|pair| pair.fetch)
+        };
+        assert_eq!(fetched(&board), Some(BlockNo(1)));
+        let pair = board.harmless_pair(Position(10)).unwrap();
+        board.start(pair);
+        assert_eq!(fetched(&board), None);
+        board.arrive(BlockNo(1));
+        assert_eq!(fetched(&board), Some(BlockNo(2)));
+    }
+
     fn forestall(accesses: &[u64], computes: &[u64]) -> Option<u128> {
         let mut policy = Forestall {
             horizon: 62,
@@ -344,6 +368,8 @@ mod tests {
     fn f_is_measured_over_the_last_and_overestimated_where_accesses_are_slow() {
         assert_eq!(forestall(&[], &[1]), None);
         assert_eq!(forestall(&[4_000_000], &[1_000_000, 3_000_000]), Some(2));
+        assert_eq!(forestall(&[4_999_999], &[1_000]), Some(4_999));
+        assert_eq!(forestall(&[5_000_000], &[1_000]), Some(20_000));
         let ms = [99_000_000, 6_000_000, 6_000_000, 6_000_000];
         assert_eq!(forestall(&ms, &[1_000_000]), Some(24));
     }

@@ -6,7 +6,8 @@
 //!
 //! ```text
 //! keywords a query   1 2 3 4   with 25 30 25 20 %: 2.4 in the mean, as in Silverstein et al. 1999 for AltaVista
-//! a keyword's list   64 KiB to 4 MiB, each octave as likely: 1 MiB in the mean, the range of the microbenchmarks
+//! a keyword's list   64 KiB to 4 MiB (`octaves=6`), each octave as likely: 1 MiB in the mean, the range of the
+//!                    microbenchmarks
 //! which keyword      each octave of 2^17 ranks as likely (Zipf's law with exponent 1): a list has one place for ever
 //! order of reads     lists are sorted by document and gone through together, as a merge does: a list twice as long
 //!                    is read twice as fast, and all end with the last document
@@ -40,6 +41,13 @@ pub(in crate::workload) const METHOD: Method<Box<dyn Workload>> = Method {
             },
             ANNOUNCES,
             Param {
+                name: "octaves",
+                summary: "lengths of lists: so many octaves below 4 MiB, each as likely",
+                default: 6,
+                min: 1,
+                max: 10,
+            },
+            Param {
                 name: "mapping_bytes",
                 summary: "size of the mapping file; published are 522 MB",
                 default: 522_000_000,
@@ -61,6 +69,7 @@ pub(in crate::workload) const METHOD: Method<Box<dyn Workload>> = Method {
             read_ns: v.get("read_ns"),
             start_ns: v.get("start_ns"),
             stops_early: v.get("stops_early") == 1,
+            octaves: v.get("octaves"),
             mapping: v.get("mapping_bytes"),
             partition: v.get("index_bytes") / PARTITIONS / PAGE * PAGE,
             seed: v.get("seed"),
@@ -80,15 +89,15 @@ const PAGE: u64 = 4096;
 const LOOK_NS: u64 = 10_000;
 /// Keywords, as a power of two: 131,072.
 const KEYWORDS: u64 = 17;
-/// The shortest list, and how often it may double.
-const SHORTEST: u64 = 64 << 10;
-const OCTAVES: u64 = 6;
+/// No list is as long.
+const LONGEST: u64 = 4 << 20;
 
 #[derive(Clone, Debug)]
 struct Search {
     read_ns: u64,
     start_ns: u64,
     stops_early: bool,
+    octaves: u64,
     mapping: u64,
     partition: u64,
     seed: u64,
@@ -120,7 +129,7 @@ impl Search {
 
     fn list(&self, keyword: u64) -> List {
         let mut random = Random::part(self.seed, keyword);
-        let least = SHORTEST << random.below(OCTAVES);
+        let least = LONGEST >> (self.octaves - random.below(self.octaves));
         let bytes = random.between(least, 2 * least - 1) / PAGE * PAGE;
         let bytes = bytes.min(self.partition);
         let partition = random.below(PARTITIONS);
@@ -206,6 +215,7 @@ mod tests {
         read_ns: 1,
         start_ns: 1,
         stops_early: false,
+        octaves: 6,
         mapping: 522_000_000,
         partition: 2_312_499_200,
         seed: 3,
@@ -221,6 +231,20 @@ mod tests {
         assert!((lists / 10_000).abs_diff(1_008 << 10) < 40 << 10, "{lists}");
         let longest = (0..10_000).map(|keyword| SEARCH.list(keyword).bytes).max();
         assert!(longest < Some(4 << 20));
+    }
+
+    #[test]
+    fn lists_have_the_octaves_below_4_mib() {
+        for octaves in 1..=10 {
+            let search = Search { octaves, ..SEARCH };
+            let lists = (0..10_000).map(|keyword| search.list(keyword).bytes);
+            let (least, most) = lists.fold((u64::MAX, 0), |(least, most), bytes| {
+                (least.min(bytes), most.max(bytes))
+            });
+            let shortest = (4 << 20) >> octaves;
+            assert!((shortest..2 * shortest).contains(&least), "{least}");
+            assert!((3 << 20..4 << 20).contains(&most), "{most}");
+        }
     }
 
     #[test]
