@@ -62,7 +62,7 @@ pub use self::reproduce::Reproduce;
 pub use self::setup::{Completions, Man};
 pub use self::simulate::{Presets, Simulate, Simulated};
 pub use self::sweep::{Diff, Merge, Rerun, Shard, Sweep, SweepCommand};
-pub use self::trace::{Reading, Trace, TraceCommand, TraceConvert, TraceInfo};
+pub use self::trace::{Reading, Trace, TraceCommand, TraceConvert, TraceInfo, TraceSample};
 #[cfg(feature = "mount")]
 pub use self::trial::Try;
 #[cfg(feature = "mount")]

@@ -33,6 +33,7 @@ fn main() -> ExitCode {
         path: std::env::var_os("PATH"),
         home: std::env::var_os("HOME"),
     };
+    forerun::terminal::is_told(std::env::var_os("COLUMNS").as_deref());
     // Its lines go to the system's log, which is no terminal.
     let is_in_background = std::env::args_os().any(|word| word == "--report-ready");
     let messages = Messages::default();

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 use std::io::Write;
 
-use comfy_table::CellAlignment;
+use comfy_table::{CellAlignment, ColumnConstraint};
 use serde::Serialize;
 
 use super::plan::Plan;
@@ -199,6 +199,7 @@ fn part(head: Vec<&str>, rows: impl Iterator<Item = Vec<String>>) -> String {
     table.add_rows(rows);
     for column in table.column_iter_mut().skip(1) {
         column.set_cell_alignment(CellAlignment::Right);
+        column.set_constraint(ColumnConstraint::ContentWidth);
     }
     let lines = table.lines().map(|line| format!("{}\n", line.trim_end()));
     lines.collect()
