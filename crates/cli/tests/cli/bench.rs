@@ -22,6 +22,7 @@ const KEYS: [&str; 16] = [
     "misses",
     "wasted_bytes",
     "stall_ns",
+    "memory_bytes",
     "memory_peak_bytes",
     "source_cache",
 ];
