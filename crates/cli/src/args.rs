@@ -6,6 +6,7 @@
 //! the accepted values with no edit here. Checks that involve several flags (memory against block
 //! size, `kernel` against `--emulate`) are done where the command starts.
 
+mod advise;
 #[cfg(feature = "files")]
 mod bench;
 mod command;
@@ -19,6 +20,7 @@ mod files;
 mod layout;
 #[cfg(feature = "mount")]
 mod mount;
+mod report;
 #[cfg(feature = "reproduce")]
 mod reproduce;
 #[cfg(feature = "install")]
@@ -43,6 +45,7 @@ use forerun_core::settings::Notice;
 use forerun_core::spec::{Choice, Method};
 use forerun_core::{Bytes, depth, detect, dispatch, measure, next_file, reclaim, shape, split};
 
+pub use self::advise::Advise;
 #[cfg(feature = "files")]
 pub use self::bench::{Bench, Clock, Workload};
 pub use self::command::Command;
@@ -56,6 +59,7 @@ pub use self::files::{Profile, Read, Storage};
 pub use self::layout::Layout;
 #[cfg(feature = "mount")]
 pub use self::mount::{Ctl, Mount, Order, Top, Umount};
+pub use self::report::Report;
 #[cfg(feature = "reproduce")]
 pub use self::reproduce::Reproduce;
 #[cfg(feature = "install")]

@@ -93,7 +93,7 @@ const NOT_RUN: [&str; 2] = ["traces/*", "cargo "];
 /// Each page's fences of shell as one script, in a folder with nothing in it.
 #[test]
 fn the_shell_of_these_pages_runs_as_it_is_written_from_any_folder() {
-    for page in ["SIMULATE.md"] {
+    for page in ["SIMULATE.md", "REPORT.md"] {
         let folder = tempfile::tempdir().unwrap();
         let (_, text) = document(page);
         let fences = text.split("```sh\n").skip(1);

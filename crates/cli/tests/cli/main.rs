@@ -22,6 +22,7 @@ mod list;
 mod objects;
 mod profile;
 mod read;
+mod report;
 mod reproduce;
 mod server;
 mod setup;

@@ -116,7 +116,15 @@ const RELATED: &[&[&str]] = &[
     &["mount", "umount", "top", "ctl", "doctor", "explain"],
     &["read", "profile", "layout", "bench"],
     &["bench", "replay", "simulate", "trace", "list"],
-    &["simulate", "sweep", "rerun", "reproduce", "list"],
+    &[
+        "simulate",
+        "sweep",
+        "rerun",
+        "report",
+        "advise",
+        "reproduce",
+        "list",
+    ],
     &["version", "doctor"],
     &["completions", "man"],
 ];
