@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{Folder, bytes, forerun, output_of};
 
-const KEYS: [&str; 16] = [
+const KEYS: [&str; 17] = [
     "preset",
     "readers",
     "bytes",
