@@ -63,7 +63,7 @@ fn a_page_has_figures_answers_and_intervals_and_needs_nothing_else() {
         "intervals of the mean over up to 2 seeds",
         "No percentile where the queue grew to the end of the run: none 1 MiB.",
         "(transfer)",
-        "8 MiB",
+        "16 MiB",
     ] {
         assert!(page.contains(part), "{part}");
     }
@@ -264,7 +264,7 @@ fn advice_names_a_preset_a_memory_and_the_kernel_beside_it_and_a_report_shows_it
     let lines: Vec<&str> = said.lines().collect();
     assert!((9..=12).contains(&lines.len()), "{said}");
     for begin in [
-        "trace: 3072 reads of 403 MB from 24 files in ",
+        "trace: 3072 reads of 402.7 MB from 24 files in ",
         "device: seagate_146gb_10k",
         "preset and memory: ",
         "command: forerun mount --preset ",
