@@ -98,19 +98,13 @@ pub struct Mount {
     #[arg(long, value_name = "TIME", value_parser = believed)]
     pub negative_timeout: Option<Duration>,
 
-    /// Record each read that reaches the mount in this file, as a trace for `forerun advise` and
-    /// `forerun simulate`
+    /// Record each read that reaches the mount as a trace, for `forerun advise`
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,
 
-    /// Most bytes of the record; later reads are counted and told
-    #[arg(
-        long,
-        value_name = "SIZE",
-        default_value = "256MiB",
-        requires = "record"
-    )]
-    #[arg(value_parser = record_max)]
+    /// Most bytes of the record; later reads are counted and told [default: 256MiB]
+    #[arg(long, value_name = "SIZE", default_value = "256MiB")]
+    #[arg(requires = "record", value_parser = record_max, hide_default_value = true)]
     pub record_max: Bytes,
 
     /// Readahead of the kernel on the mount; needs root [default: 256KiB]
