@@ -6,6 +6,7 @@
 //! the accepted values with no edit here. Checks that involve several flags (memory against block
 //! size, `kernel` against `--emulate`) are done where the command starts.
 
+mod advise;
 #[cfg(feature = "files")]
 mod bench;
 mod command;
@@ -19,6 +20,7 @@ mod files;
 mod layout;
 #[cfg(feature = "mount")]
 mod mount;
+mod report;
 #[cfg(feature = "install")]
 mod setup;
 mod simulate;
@@ -41,6 +43,7 @@ use forerun_core::spec::{Choice, Method};
 use forerun_core::{Bytes, depth, detect, dispatch, measure, next_file, reclaim, shape, split};
 use forerun_sim::hinted::host::Notice;
 
+pub use self::advise::Advise;
 #[cfg(feature = "files")]
 pub use self::bench::{Bench, Clock, Workload};
 pub use self::command::Command;
@@ -54,11 +57,12 @@ pub use self::files::{Profile, Read, Storage};
 pub use self::layout::Layout;
 #[cfg(feature = "mount")]
 pub use self::mount::{Ctl, Mount, Order, Top, Umount};
+pub use self::report::Report;
 #[cfg(feature = "install")]
 pub use self::setup::{Completions, Man};
 pub use self::simulate::{Presets, Simulate, Simulated};
 pub use self::sweep::{Diff, Merge, Rerun, Shard, Sweep, SweepCommand};
-pub use self::trace::{Reading, Trace, TraceCommand, TraceConvert, TraceInfo};
+pub use self::trace::{Reading, Trace, TraceCommand, TraceConvert, TraceInfo, TraceSample};
 #[cfg(feature = "mount")]
 pub use self::trial::Try;
 #[cfg(feature = "mount")]

@@ -1,6 +1,7 @@
 //! The commands, one file each. A command takes its arguments and two streams, and returns its
 //! result; it prints through those streams alone and never exits by itself.
 
+pub mod advise;
 #[cfg(feature = "files")]
 pub mod bench;
 #[cfg(feature = "install")]
@@ -22,6 +23,7 @@ pub mod profile;
 #[cfg(feature = "files")]
 pub mod read;
 pub mod replay;
+pub mod report;
 pub mod simulate;
 pub mod sweep;
 #[cfg(feature = "top")]

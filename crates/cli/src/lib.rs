@@ -30,6 +30,7 @@ pub mod papers;
 #[cfg(feature = "files")]
 pub mod profile_file;
 pub mod progress;
+pub mod report;
 #[cfg(feature = "files")]
 pub mod sources;
 #[cfg(feature = "files")]
@@ -84,6 +85,8 @@ pub fn run_in(args: &Args, environment: &Environment, out: &mut dyn Write) -> Re
         Command::Simulate(simulate) => commands::simulate::run(simulate, out),
         Command::Sweep(sweep) => commands::sweep::run(sweep, out),
         Command::Rerun(rerun) => commands::sweep::rerun(rerun, out),
+        Command::Report(report) => commands::report::run(report),
+        Command::Advise(advise) => commands::advise::run(advise, out),
         Command::Trace(trace) => commands::trace::run(trace, out),
         #[cfg(feature = "mount")]
         Command::Try(args) => commands::trial::run(args, environment, out),

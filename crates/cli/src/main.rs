@@ -32,6 +32,7 @@ fn main() -> ExitCode {
         home: std::env::var_os("HOME"),
         ..Environment::default()
     };
+    forerun::terminal::is_told(std::env::var_os("COLUMNS").as_deref());
     // Its lines go to the system's log, which is no terminal.
     let is_in_background = std::env::args_os().any(|word| word == "--report-ready");
     let is_coloured = io::stderr().is_terminal() && !no_color && !is_in_background;

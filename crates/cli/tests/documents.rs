@@ -69,9 +69,7 @@ fn commands_that_need_no_disk_end_well() {
     let quick: Vec<_> = quick.filter(|command| is_quick(&command.words)).collect();
     assert!(quick.len() >= 12, "{quick:?}");
     for DocumentCommand { document, words } in quick {
-        // The trace as it is: packing it is the trace tests' business.
         let words = words.iter().map(|word| match word.as_str() {
-            "web.spc.gz" => "web.spc",
             "FILE..." => "FILE",
             other => other,
         });
@@ -85,6 +83,38 @@ fn commands_that_need_no_disk_end_well() {
             "{place}: forerun {}\n{error}",
             words.join(" ")
         );
+    }
+}
+
+/// Shell that needs published traces or the sources.
+const NOT_RUN: [&str; 2] = ["traces/*", "cargo "];
+
+/// Each page's fences of shell as one script, in a folder with nothing in it.
+#[test]
+fn the_shell_of_these_pages_runs_as_it_is_written_from_any_folder() {
+    for page in ["SIMULATE.md", "REPORT.md"] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(page);
+        let text = fs::read_to_string(path).unwrap();
+        let fences = text.split("```sh\n").skip(1);
+        let fences = fences.filter_map(|rest| Some(rest.split_once("```")?.0));
+        let fences: Vec<&str> = fences
+            .filter(|fence| !NOT_RUN.iter().any(|part| fence.contains(part)))
+            .collect();
+        assert!(fences.len() >= 3, "{page}: {fences:?}");
+        let program = Path::new(env!("CARGO_BIN_EXE_forerun")).parent().unwrap();
+        let output = Command::new("sh")
+            .args(["-eu", "-c"])
+            .arg(format!(
+                "PATH={}:$PATH\n{}",
+                program.display(),
+                fences.join("\n")
+            ))
+            .current_dir(&folder)
+            .output()
+            .unwrap();
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{page}: {error}");
     }
 }
 

@@ -185,6 +185,10 @@ impl Filesystem for Adapter {
         }
         let reply = self.served.times.begin(reply);
         let thread = request.pid();
+        if let Some(record) = &self.served.record {
+            let path = || self.served.fs.nodes().path(Node(node.0));
+            record.read(thread, Node(node.0), path, offset, size);
+        }
         let read = move |file: Arc<OpenFile>, reply| Read {
             file,
             offset,

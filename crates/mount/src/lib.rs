@@ -22,7 +22,7 @@
 //! | [`limits`], [`budget`], [`background`] | limits and memory of the process; the daemon |
 //! | [`watch`], [`readahead`], [`trust`] | the kernel's caches |
 //! | [`announcements`] | announced reads |
-//! | [`answers`], [`control`], [`sockets`], [`metrics`], [`read_times`], [`report`], [`journal`] | reports and limits |
+//! | [`answers`], [`control`], [`sockets`], [`metrics`], [`read_times`], [`report`], [`journal`], [`record`] | reports and limits |
 
 #![forbid(unsafe_code)]
 
@@ -46,6 +46,7 @@ pub mod own_mount;
 pub mod point;
 pub mod read_times;
 pub mod readahead;
+pub mod record;
 pub mod report;
 pub mod running;
 pub mod slots;

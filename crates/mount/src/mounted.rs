@@ -22,6 +22,7 @@ use super::fs::nodes::Node;
 use super::fs::passthrough::Passthrough;
 use super::open_file::OpenFile;
 use super::read_times::ReadTimes;
+use super::record::Recorder;
 use super::trust::Trust;
 use super::watch::Watch;
 use crate::files::plain;
@@ -59,6 +60,8 @@ pub struct Serving {
     pub trust: Trust,
     /// Times of its reads.
     pub times: Arc<ReadTimes>,
+    /// Takes down its reads.
+    pub record: Option<Arc<Recorder>>,
 }
 
 /// See the [module](self).

@@ -28,6 +28,7 @@ use super::options::{Flag, kernel_flags};
 use super::own_mount::OwnMount;
 use super::point::{Checked, Source};
 use super::read_times::ReadTimes;
+use super::record::Recorder;
 use super::report::Watched;
 use super::trust::Trust;
 use super::watch::Watch;
@@ -60,6 +61,8 @@ pub struct Wanted {
     pub usual_control: Option<PathBuf>,
     /// The engine's journal.
     pub journal: Option<PathBuf>,
+    /// A record of reads, and its most bytes.
+    pub record: Option<(PathBuf, Bytes)>,
     /// It ends with standard input.
     pub until_input_ends: bool,
 }
@@ -74,6 +77,7 @@ pub struct Running {
     events: Receiver<Event>,
     _watch: Watch,
     _journal: Option<Watch>,
+    record: Option<(Arc<Recorder>, Watch)>,
     _control: Option<Control>,
     _metrics: Option<Metrics>,
 }
@@ -104,6 +108,7 @@ impl Running {
         let name = source.name().to_owned();
         let fs = mounted(source, driver, wanted, &budget)?;
         let times = Arc::new(ReadTimes::default());
+        let record = wanted.record.as_ref().map(recorder).transpose()?;
         let watched = Arc::new(Watched {
             fs: fs.clone(),
             times: times.clone(),
@@ -140,6 +145,7 @@ impl Running {
             room: budget.room,
             trust: wanted.trust,
             times,
+            record: record.clone(),
         };
         let begun = fs.clone().serve(kernel, serving);
         let begun = begun.and_then(|(session, watch)| {
@@ -164,6 +170,15 @@ impl Running {
             let _ = own.map(|own| own.take_off(&mountpoint));
             Failure::Run(format!("cannot serve the mount: {error}"))
         })?;
+        let record = record.map(|record| {
+            let writing = record.clone();
+            let watch = Watch::every(journal::PERIOD, move || writing.write());
+            watch.map(|watch| (record, watch))
+        });
+        let record = record.transpose().map_err(|error| {
+            let _ = own.map(|own| own.take_off(&mountpoint));
+            Failure::Run(format!("cannot serve the mount: {error}"))
+        })?;
         let running = Self {
             fs,
             own,
@@ -172,6 +187,7 @@ impl Running {
             events,
             _watch: watch,
             _journal: journal,
+            record,
             _control: control,
             _metrics: metrics,
         };
@@ -209,8 +225,32 @@ impl Running {
         // Files may be open whose server does not answer, not to their closing either: they are left
         // to the end of the process.
         std::mem::forget(self.fs.clone());
+        if let Some((record, _)) = &self.record {
+            end_record(record)?;
+        }
         ended
     }
+}
+
+/// Its file is made under its own name, as a journal's is.
+fn recorder((path, most): &(PathBuf, Bytes)) -> Result<Arc<Recorder>, Failure> {
+    let recorder = Recorder::create(path, *most);
+    recorder
+        .map(Arc::new)
+        .map_err(|e| Failure::unusable(path, plain(&e)))
+}
+
+/// Writes the rest of a record, and tells how much of the reads it has.
+fn end_record(record: &Recorder) -> Result<(), Failure> {
+    let recorded = record
+        .finish()
+        .map_err(|e| Failure::Run(format!("the record of reads ended: {}", plain(&e))))?;
+    let (reads, left_out) = (recorded.reads, recorded.left_out);
+    match left_out {
+        0 => tracing::info!("{reads} reads are recorded"),
+        _ => tracing::warn!("{reads} reads are recorded, and {left_out} after its bound are not"),
+    }
+    Ok(())
 }
 
 /// The file system of a source.

@@ -225,7 +225,7 @@ fn table(all: &Reproduction) -> String {
 
 /// Columns of the terminal.
 fn width() -> u16 {
-    terminal::size().map_or(WIDTH, |(columns, _)| columns.max(NARROWEST))
+    terminal::columns().map_or(WIDTH, |columns| columns.max(NARROWEST))
 }
 
 fn lines(paper: &str, all: &Reproduction) -> String {

@@ -20,6 +20,7 @@ pub mod format;
 pub mod journal;
 pub mod reader;
 pub mod record;
+pub mod sample;
 mod source;
 pub mod summary;
 mod window;

@@ -5,13 +5,13 @@ use clap::Subcommand;
 
 #[cfg(feature = "top")]
 use super::Top;
+use super::{Advise, Explain, List, Replay, Report, Rerun, Simulate, Sweep, Trace, Version};
 #[cfg(feature = "files")]
 use super::{Bench, Layout, Profile, Read};
 #[cfg(feature = "install")]
 use super::{Completions, Man};
 #[cfg(feature = "mount")]
 use super::{Ctl, Doctor, Mount, Try, Tune, Umount, Watch};
-use super::{Explain, List, Replay, Rerun, Simulate, Sweep, Trace, Version};
 
 /// The command.
 #[derive(Debug, Subcommand)]
@@ -87,6 +87,20 @@ pub enum Command {
     #[command(after_long_help = "Examples:\n  \
         forerun rerun rows.jsonl")]
     Rerun(Rerun),
+    /// Show rows of other commands as a page of figures and answers
+    #[command(after_long_help = "Examples:\n  \
+        forerun report rows.jsonl -o page.html\n  \
+        forerun report rows.jsonl -o page.html --against before.jsonl --within 2% --figures figures")]
+    Report(Report),
+    /// Say which preset and how much memory suit the reads of a trace
+    #[command(
+        after_long_help = "It runs some fifty simulations on all processors.\n\n\
+        Examples:\n  \
+        forerun mount --record reads.csv /data /fast        then use it for a while\n  \
+        forerun advise reads.csv --device ssd\n  \
+        forerun advise reads.csv --format json > advice.jsonl && forerun report advice.jsonl -o advice.html"
+    )]
+    Advise(Advise),
     /// Look into a trace, or write it in another format
     #[command(after_long_help = "Examples:\n  \
         forerun trace info requests.csv.zst\n  \

@@ -98,6 +98,15 @@ pub struct Mount {
     #[arg(long, value_name = "TIME", value_parser = believed)]
     pub negative_timeout: Option<Duration>,
 
+    /// Record each read that reaches the mount as a trace, for `forerun advise`
+    #[arg(long, value_name = "FILE")]
+    pub record: Option<PathBuf>,
+
+    /// Most bytes of the record; later reads are counted and told [default: 256MiB]
+    #[arg(long, value_name = "SIZE", default_value = "256MiB")]
+    #[arg(requires = "record", value_parser = record_max, hide_default_value = true)]
+    pub record_max: Bytes,
+
     /// Readahead of the kernel on the mount; needs root [default: 256KiB]
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub kernel_readahead: Option<Bytes>,
@@ -153,6 +162,15 @@ fn believed(text: &str) -> Result<Duration, String> {
         return Err(format!("must lie from 0s to {}s", YEAR.as_secs()));
     }
     Ok(time)
+}
+
+/// A record has at least some lines.
+fn record_max(text: &str) -> Result<Bytes, String> {
+    let size = parse_size(text).map_err(|error| error.to_string())?;
+    match size.0 >= 64 << 10 {
+        true => Ok(size),
+        false => Err("must be at least 64KiB".to_owned()),
+    }
 }
 
 /// `forerun umount`.

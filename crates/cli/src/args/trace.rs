@@ -5,9 +5,11 @@
 
 use std::path::PathBuf;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args as Group, Subcommand};
 use forerun_core::Bytes;
 use forerun_sim::trace::format::csv::Columns;
+use forerun_sim::trace::sample::{self, Sample};
 use forerun_sim::trace::{Format, format};
 
 use super::{ListFormat, TraceCount};
@@ -38,6 +40,24 @@ pub enum TraceCommand {
         after_long_help = "Examples:\n  forerun trace convert requests.csv --to plain -o requests.txt"
     )]
     Convert(TraceConvert),
+    /// Write a small made trace, to try other commands with
+    #[command(after_long_help = "Examples:\n  forerun trace sample web -o web.spc")]
+    Sample(TraceSample),
+}
+
+/// `forerun trace sample`.
+#[derive(Debug, Group)]
+pub struct TraceSample {
+    /// Its name: web (8 KiB reads of three devices, half of them hot), video (24 films, 1.5 MB/s each)
+    /// or figure1 (six blocks on two disks, of Kimbrel et al. 1996)
+    #[arg(value_name = "NAME")]
+    #[arg(value_parser = PossibleValuesParser::new(sample::LIST.map(|one| one.name))
+        .map(|name| sample::LIST.into_iter().find(|one| one.name == name).unwrap_or(sample::LIST[0])))]
+    pub sample: Sample,
+
+    /// File to write [default: standard output]
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
 }
 
 /// `forerun trace info`.

@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 use std::io::Write;
 
-use comfy_table::CellAlignment;
+use comfy_table::{CellAlignment, ColumnConstraint};
 use serde::Serialize;
 
-use super::plan::Plan;
+use super::plan::{Entrant, Plan};
 use super::{Measured, SourceCache};
 use crate::args::{Clock, Format};
 use crate::estimate::DeviceEstimate;
@@ -48,6 +48,7 @@ pub struct Row {
     pub prefetched: Option<u64>,
     pub wasted_bytes: Option<u64>,
     pub stall_ns: Option<u64>,
+    pub memory_bytes: Option<u64>,
     pub memory_peak_bytes: Option<u64>,
     pub source_cache: SourceCache,
     /// In JSON, and below the table: a line of CSV has no room for a list.
@@ -58,7 +59,7 @@ pub struct Row {
 impl Row {
     /// The row of a candidate from its runs, of which there is at least one.
     #[must_use]
-    pub fn new(preset: &'static str, plan: &Plan, runs: &mut [Measured]) -> Option<Self> {
+    pub fn new(entrant: &Entrant, plan: &Plan, runs: &mut [Measured]) -> Option<Self> {
         let elapsed = |run: Option<&Measured>| run.map_or(0, |run| run.elapsed.0);
         let least = elapsed(runs.iter().min_by_key(|run| run.elapsed));
         let most = elapsed(runs.iter().max_by_key(|run| run.elapsed));
@@ -66,7 +67,7 @@ impl Row {
         let ledger = run.ledger.as_ref();
         let device = run.device;
         Some(Self {
-            preset,
+            preset: entrant.name(),
             clock: match plan.clock {
                 Clock::Real => "real",
                 Clock::Virtual => "virtual",
@@ -94,6 +95,10 @@ impl Row {
             prefetched: ledger.map(|l| l.prefetched),
             wasted_bytes: ledger.map(|l| l.wasted() * u64::from(run.block_bytes)),
             stall_ns: ledger.map(|l| l.stall.0),
+            memory_bytes: match entrant {
+                Entrant::Engine(_, settings) => Some(settings.memory.0),
+                Entrant::Kernel => None,
+            },
             memory_peak_bytes: ledger.map(|l| l.memory_peak.0),
             source_cache: run.source_cache,
             estimate: run.estimate.clone(),
@@ -199,6 +204,7 @@ fn part(head: Vec<&str>, rows: impl Iterator<Item = Vec<String>>) -> String {
     table.add_rows(rows);
     for column in table.column_iter_mut().skip(1) {
         column.set_cell_alignment(CellAlignment::Right);
+        column.set_constraint(ColumnConstraint::ContentWidth);
     }
     let lines = table.lines().map(|line| format!("{}\n", line.trim_end()));
     lines.collect()

@@ -37,7 +37,7 @@ pub fn run(args: &Bench, out: &mut dyn Write) -> Result<(), Failure> {
     }
     let rows = plan.entrants.iter().zip(&mut runs);
     let rows: Vec<Row> = rows
-        .filter_map(|(e, runs)| Row::new(e.name(), &plan, runs))
+        .filter_map(|(e, runs)| Row::new(e, &plan, runs))
         .collect();
     report::print(&rows, args.format, out)?;
     if args.format != Format::Table {

@@ -151,7 +151,7 @@ const GAP: usize = 2;
 type Entry = (String, Vec<Vec<String>>);
 
 fn table(what: Option<Listed>, name: Option<&str>) -> String {
-    let width = terminal::size().map_or(WIDTH, |(columns, _)| columns.into());
+    let width = terminal::columns().map_or(WIDTH, usize::from);
     let is_shown = |entry: &Entry| name.is_none_or(|name| entry.0 == name);
     let parts = parts(what).into_iter().filter_map(|(title, mut entries)| {
         entries.retain(is_shown);

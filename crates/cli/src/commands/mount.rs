@@ -44,6 +44,12 @@ fn start(args: &Mount, sockets: &Sockets) -> Result<Running, Failure> {
             "--passthrough always: {url}: {why}"
         )));
     }
+    if let (Some(_), Mode::Always) = (&args.record, args.passthrough) {
+        let why = "reads of the kernel by itself are not seen, so not recorded";
+        return Err(Failure::Usage(format!(
+            "--passthrough always with --record: {why}"
+        )));
+    }
     let checked = match address(&args.source) {
         Some(url) => {
             let sources = Sources::within(args.composition.memory);
@@ -60,7 +66,11 @@ fn start(args: &Mount, sockets: &Sockets) -> Result<Running, Failure> {
         memory: args.composition.memory,
         preset: args.preset.name,
         trust: args.trust(),
-        passthrough: args.passthrough,
+        passthrough: match args.record {
+            // The kernel's own reads would not be seen.
+            Some(_) => Mode::Never,
+            None => args.passthrough,
+        },
         allow_other: args.allow_other,
         kernel_readahead: args.kernel_readahead,
         flags: args.flag.clone(),
@@ -68,6 +78,7 @@ fn start(args: &Mount, sockets: &Sockets) -> Result<Running, Failure> {
         control: args.control.clone(),
         usual_control,
         journal: args.storage.journal.clone(),
+        record: args.record.clone().map(|path| (path, args.record_max)),
         until_input_ends: args.until_input_ends,
     };
     Running::start(&wanted, checked, |memory| {

@@ -49,11 +49,9 @@ fn sweep(args: &Sweep, plan: &Path, output: &Path, out: &mut dyn Write) -> Resul
         .copied()
         .filter(|cell| !rows.done.contains(&cell.key))
         .collect();
-    let threads = args.threads.map(|threads| threads as usize);
-    let threads = threads
-        .or_else(|| available_parallelism().ok().map(usize::from))
-        .unwrap_or(1);
-    let failed = run_all(&left, &Stamp::of(&text), &rows, threads)?;
+    let failed = run_all(&left, &Stamp::of(&text), args.threads, &|row| {
+        rows.append(row)
+    })?;
     let (all, there) = (mine.len(), mine.len() - left.len());
     let path = output.display();
     writeln!(
@@ -71,13 +69,20 @@ fn sweep(args: &Sweep, plan: &Path, output: &Path, out: &mut dyn Write) -> Resul
     }
 }
 
-/// Runs them on so many threads; the messages of those that failed.
-fn run_all(
+/// Runs them on so many threads, or as many as there are processors, and hands on each row when it ends; the messages of those that failed.
+///
+/// # Errors
+/// Those of `take`.
+pub(super) fn run_all(
     cells: &[&Cell],
     stamp: &Stamp,
-    rows: &Rows,
-    threads: usize,
+    threads: Option<u32>,
+    take: &(dyn Fn(Row) -> Result<(), Failure> + Sync),
 ) -> Result<Vec<String>, Failure> {
+    let threads = threads.map(|threads| threads as usize);
+    let threads = threads
+        .or_else(|| available_parallelism().ok().map(usize::from))
+        .unwrap_or(1);
     let bar = progress::steps("runs", cells.len() as u64);
     let (next, failed) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     let work = || -> Result<(), Failure> {
@@ -87,7 +92,7 @@ fn run_all(
             if let (Some(message), Ok(mut failed)) = (message, failed.lock()) {
                 failed.push(message);
             }
-            rows.append(row)?;
+            take(row)?;
             bar.inc(1);
         }
         Ok(())

@@ -15,7 +15,7 @@ use forerun_sim::trace::{Options, Records, Summary, SummaryError, TraceError, re
 use indicatif::ProgressBar;
 use serde_json::{Value, json};
 
-use crate::args::{ListFormat, Reading, Trace, TraceCommand, TraceConvert, TraceInfo};
+use crate::args::{ListFormat, Reading, Trace, TraceCommand, TraceConvert, TraceInfo, TraceSample};
 use crate::failure::Failure;
 use crate::files::{self, NewFile};
 use crate::progress::{self, REQUESTS_PER_STEP};
@@ -31,6 +31,7 @@ pub fn run(args: &Trace, out: &mut dyn Write) -> Result<(), Failure> {
         TraceCommand::Info(args) => info(args, out),
         TraceCommand::Count(args) => count::run(args, out),
         TraceCommand::Convert(args) => to_format(args, out),
+        TraceCommand::Sample(args) => sample(args, out),
     }
 }
 
@@ -140,6 +141,16 @@ fn rows(summary: &Summary, records: &Records, block_bytes: u32) -> Vec<(&'static
         ("out_of_order", json!(records.moved())),
         ("left_out", json!(records.left_out())),
     ]
+}
+
+fn sample(args: &TraceSample, out: &mut dyn Write) -> Result<(), Failure> {
+    let text = (args.sample.text)();
+    match &args.output {
+        None => out
+            .write_all(text.as_bytes())
+            .map_err(|e| Failure::output(&e)),
+        Some(path) => NewFile::create(path)?.write(text.as_bytes()),
+    }
 }
 
 fn to_format(args: &TraceConvert, out: &mut dyn Write) -> Result<(), Failure> {

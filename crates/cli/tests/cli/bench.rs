@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{Folder, bytes, forerun, output_of};
 
-const KEYS: [&str; 16] = [
+const KEYS: [&str; 17] = [
     "preset",
     "readers",
     "bytes",
@@ -22,6 +22,7 @@ const KEYS: [&str; 16] = [
     "misses",
     "wasted_bytes",
     "stall_ns",
+    "memory_bytes",
     "memory_peak_bytes",
     "source_cache",
 ];

@@ -27,6 +27,8 @@ Commands:
   simulate     Run presets over a trace or a workload on modelled disks, in virtual time
   sweep        Run the simulations of a plan as rows of a file; stopped, it goes on
   rerun        Make rows of a sweep once more, and compare them
+  report       Show rows of other commands as a page of figures and answers
+  advise       Say which preset and how much memory suit the reads of a trace
   trace        Look into a trace, or write it in another format
   replay       Replay the decisions of a journal and compare them
   explain      Explain a message: its cause, and what to do

@@ -22,6 +22,7 @@ mod list;
 mod objects;
 mod profile;
 mod read;
+mod report;
 mod server;
 mod setup;
 mod simulate;

@@ -27,6 +27,7 @@ mod owners;
 mod passed_bytes;
 mod passthrough;
 mod reading;
+mod record;
 mod rights;
 mod sessions;
 mod silent;

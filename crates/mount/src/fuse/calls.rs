@@ -24,6 +24,7 @@ use crate::fs::{Found, Opened, SourceFs};
 use crate::lanes::{LaneOf, Lanes};
 use crate::open_file::OpenFile;
 use crate::read_times::ReadTimes;
+use crate::record::Recorder;
 use crate::trust::Trust;
 
 /// How often a call is made again that found no descriptor left, though those kept to save work were
@@ -43,6 +44,7 @@ pub(super) struct Served {
     /// The kernel maps files that are read past its page cache.
     pub(super) maps_direct: AtomicBool,
     pub(super) times: Arc<ReadTimes>,
+    pub(super) record: Option<Arc<Recorder>>,
     /// Notifier for the kernel's cache; set before the first open.
     pub(super) kernel: OnceLock<Notifier>,
     /// How long the kernel may cache answers.

@@ -151,6 +151,7 @@ impl Mounted for SourceFs {
             lanes: lanes.clone(),
             maps_direct: AtomicBool::new(false),
             times: serving.times,
+            record: serving.record,
             kernel: OnceLock::new(),
             trust: serving.trust,
         });

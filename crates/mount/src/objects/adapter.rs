@@ -27,8 +27,9 @@ use crate::fuse::reads::{Read, Reads};
 use crate::fuse::wire::errno;
 use crate::fuse::{REQUEST_BYTES_MAX, session};
 use crate::lanes::{LaneOf, Lanes};
-use crate::mounted::Serving;
+use crate::mounted::{Mounted, Serving};
 use crate::read_times::ReadTimes;
+use crate::record::Recorder;
 use crate::trust::{TTL, Trust};
 use crate::watch::Watch;
 
@@ -55,6 +56,7 @@ struct Served {
     fs: Arc<ObjectFs>,
     reads: Reads,
     times: Arc<ReadTimes>,
+    record: Option<Arc<Recorder>>,
     trust: Trust,
     /// Calls in each lane of listings.
     listings: [AtomicUsize; LISTING_LANES],
@@ -79,6 +81,7 @@ pub(super) fn serve(
         reads: Reads::of(fs.clone(), serving.room, lanes.clone())?,
         fs,
         times: serving.times,
+        record: serving.record,
         trust: serving.trust,
         listings: Default::default(),
         user: getuid().as_raw(),
@@ -243,7 +246,7 @@ impl Filesystem for Adapter {
     fn read(
         &self,
         request: &Request,
-        _: INodeNo,
+        node: INodeNo,
         handle: FileHandle,
         offset: u64,
         size: u32,
@@ -255,6 +258,10 @@ impl Filesystem for Adapter {
             return reply.error(Errno::EINVAL);
         }
         let reply = self.served.times.begin(reply);
+        if let Some(record) = &self.served.record {
+            let path = || self.served.fs.path(Node(node.0));
+            record.read(request.pid(), Node(node.0), path, offset, size);
+        }
         caught(|| match self.served.fs.open_file(handle.0) {
             Ok(file) => {
                 file.asked_by(request.pid());

@@ -6,7 +6,6 @@
 use std::fmt::Display;
 use std::io::Write;
 
-use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use forerun_sim::hinted::host::Notice;
 use forerun_sim::simulate::Outcome;
 use forerun_sim::simulate::bound::Bound;
@@ -20,9 +19,14 @@ use serde_json::{Map, Value, json};
 use crate::args::{Format, Simulate};
 use crate::commands::trace::unreadable;
 use crate::failure::Failure;
+use crate::terminal::{self, Column};
 
 /// One run.
 pub(super) struct Row {
+    /// The trace as it was named; none of a workload.
+    pub(super) trace: Option<String>,
+    /// The workload as it was named.
+    pub(super) workload: Option<String>,
     pub(super) preset: String,
     pub(super) is_hinted: bool,
     pub(super) is_unit: bool,
@@ -101,6 +105,8 @@ impl Row {
         let recorded = grid.input.recorded.as_ref();
         let recorded = recorded.filter(|_| !is_files && !is_unit);
         Ok(Self {
+            trace: args.trace.is_some().then(|| input.to_owned()),
+            workload: args.workload.clone(),
             preset: preset.name().to_owned(),
             is_hinted: preset.is_hinted(),
             is_unit,
@@ -157,6 +163,8 @@ impl Row {
             ]
         };
         let mut columns = vec![
+            ("trace", json!(self.trace)),
+            ("workload", json!(self.workload)),
             ("preset", json!(self.preset)),
             ("device", json!(self.device)),
             ("scheduler", json!(self.scheduler)),
@@ -216,6 +224,31 @@ impl Row {
         Some(pacing.speed.to_string())
     }
 
+    /// Under [`COLUMNS`].
+    fn cells(&self) -> Vec<String> {
+        let run = &self.outcome;
+        let time = |time: u64| match self.is_unit {
+            true => time.to_string(),
+            false => format!("{}.{:03} s", time / 1_000_000_000, time / 1_000_000 % 1000),
+        };
+        let over = ratio(run.elapsed, self.bound.least);
+        let mut cells = vec![self.preset.clone(), self.disks.to_string(), self.place()];
+        let counts = [
+            self.cache_blocks.into(),
+            run.reads,
+            run.hits,
+            run.late_hits,
+            run.misses,
+        ];
+        cells.extend(counts.map(|count| count.to_string()));
+        cells.push(format!("{:.4}", miss_ratio(run)));
+        cells.extend([run.fetches, run.evicted_unused].map(|count| count.to_string()));
+        cells.extend([time(run.elapsed), time(run.stall), self.p99()]);
+        cells.push(over.map_or("-".to_owned(), |over| format!("{over:.3}")));
+        cells.push(self.bound.kind.to_owned());
+        cells
+    }
+
     /// The 99th percentile of the responses, for a table.
     fn p99(&self) -> String {
         let responses = &self.outcome.responses;
@@ -273,44 +306,27 @@ fn plain(value: &Value) -> String {
     }
 }
 
+/// Those of the table. Ranks are the order in which they are left out in a narrow terminal.
+const COLUMNS: &[Column] = &[
+    Column::text("preset", 0),
+    Column::number("disks", 6),
+    Column::text("place", 12),
+    Column::number("K", 0),
+    Column::number("reads", 7),
+    Column::number("hits", 8),
+    Column::number("late", 10),
+    Column::number("misses", 5),
+    Column::number("miss ratio", 1),
+    Column::number("fetches", 9),
+    Column::number("unused", 11),
+    Column::number("elapsed", 0),
+    Column::number("stall", 4),
+    Column::number("p99", 2),
+    Column::number("over bound", 3),
+    Column::text("bound is", 13),
+];
+
 fn table(rows: &[Row]) -> String {
-    let mut table = Table::new();
-    table
-        .load_preset(presets::NOTHING)
-        .set_content_arrangement(ContentArrangement::Disabled);
-    let head = "preset,disks,place,K,reads,hits,late,misses,miss ratio,fetches,unused,elapsed,stall,\
-                p99,over bound,bound is";
-    table.set_header(head.split(','));
-    for row in rows {
-        let run = &row.outcome;
-        let time = |time: u64| match row.is_unit {
-            true => time.to_string(),
-            false => format!("{}.{:03} s", time / 1_000_000_000, time / 1_000_000 % 1000),
-        };
-        let over = ratio(run.elapsed, row.bound.least);
-        let mut cells = vec![row.preset.clone(), row.disks.to_string(), row.place()];
-        let counts = [
-            row.cache_blocks.into(),
-            run.reads,
-            run.hits,
-            run.late_hits,
-            run.misses,
-        ];
-        cells.extend(counts.map(|count| count.to_string()));
-        cells.push(format!("{:.4}", miss_ratio(run)));
-        cells.extend([run.fetches, run.evicted_unused].map(|count| count.to_string()));
-        cells.extend([time(run.elapsed), time(run.stall), row.p99()]);
-        cells.push(over.map_or("-".to_owned(), |over| format!("{over:.3}")));
-        cells.push(row.bound.kind.to_owned());
-        table.add_row(cells);
-    }
-    let numbers = |at: &usize| *at == 1 || (3..15).contains(at);
-    for (_, column) in (0..)
-        .zip(table.column_iter_mut())
-        .filter(|(at, _)| numbers(at))
-    {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    let lines = table.lines();
-    lines.map(|line| format!("{}\n", line.trim())).collect()
+    let cells: Vec<_> = rows.iter().map(Row::cells).collect();
+    terminal::fitted(COLUMNS, &cells)
 }

@@ -85,6 +85,8 @@ pub(super) const NAMES: Names = &[
     ("response_ns", Role::Response(1)),
     ("response", Role::Response(SECOND)),
     ("label", Role::Label),
+    // Of the process: not a reader.
+    ("pid", Role::Skipped),
 ];
 
 /// The bytes between two cells.

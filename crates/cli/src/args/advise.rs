@@ -1,0 +1,58 @@
+//! Flags of `forerun advise`.
+
+use std::path::PathBuf;
+
+use clap::Args as Group;
+use forerun_core::Bytes;
+use forerun_sim::trace::format::csv::Columns;
+use forerun_sim::trace::{Format, format};
+
+use super::{ListFormat, parse_count};
+use crate::quantity::parse_size;
+
+/// `forerun advise`.
+#[derive(Debug, Group)]
+pub struct Advise {
+    /// The trace, a file; `forerun mount --record` writes one
+    #[arg(value_name = "TRACE")]
+    pub trace: PathBuf,
+
+    /// The device the files are on, as name or name(param=value,..) (see `forerun list devices`)
+    #[arg(long, value_name = "NAME", default_value = "hdd")]
+    pub device: String,
+
+    /// Model of the device, from a file that describes it
+    #[arg(long, value_name = "TOML", conflicts_with = "device")]
+    pub device_file: Option<PathBuf>,
+
+    /// Most memory that may be advised
+    #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = parse_size)]
+    pub memory: Bytes,
+
+    /// Count writes as reads instead of leaving them out
+    #[arg(long)]
+    pub writes: bool,
+
+    /// Runs at the same time [default: one for each processor]
+    #[arg(long, value_name = "N")]
+    #[arg(value_parser = |text: &str| parse_count(text, 1024))]
+    pub threads: Option<u32>,
+
+    /// Lines for people, or the rows of all runs and the advice for `forerun report`
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = ListFormat::Table)]
+    pub format: ListFormat,
+
+    /// Format of the trace (see `forerun list formats`) [default: guessed]
+    #[arg(long, value_name = "FORMAT", value_parser = |name: &str| format::parse(name))]
+    pub trace_format: Option<&'static Format>,
+
+    /// Columns of any file in lines, as in time-col=1,obj-id-col=2,obj-size-col=3 (docs/TRACES.md)
+    #[arg(long, value_name = "COLUMNS", value_parser = checked_columns)]
+    pub columns: Option<String>,
+}
+
+/// As they were typed: each run gets them as a flag.
+fn checked_columns(text: &str) -> Result<String, String> {
+    let columns = text.parse::<Columns>().map_err(|cause| cause.to_string());
+    columns.map(|_| text.to_owned())
+}

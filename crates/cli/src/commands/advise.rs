@@ -1,0 +1,439 @@
+//! `forerun advise`: which preset, depth and memory suit the reads of a trace, and what they gain.
+//!
+//! Problem: "how much memory, and would it help at all?" is a sweep, a table and some thinking for each user.
+//!
+//! Mechanism: the sweep of a fixed plan, by the machinery of `forerun sweep`: presets by memories in powers of two, then
+//! constant depths with the memory that was chosen. The choice is that of a report: the smallest memory within 5 % of the best
+//! throughput and 99th percentile. Each file of the trace is a reader; requests begin when they were made, but after the one
+//! before of their file, or back to back where the trace has no times.
+
+use std::io::Write;
+use std::sync::Mutex;
+
+use forerun_core::Bytes;
+use forerun_sim::trace::{Op, Options, Summary, SummaryError, read};
+use serde_json::{Map, Value, json};
+
+use super::sweep::run_all;
+use super::trace::source::Named;
+use super::trace::unreadable;
+use crate::args::{Advise, ListFormat};
+use crate::failure::Failure;
+use crate::quantity::{rough_size, size};
+use crate::report::advice::ADVICE;
+use crate::report::answer::answer;
+use crate::report::chart::{Chart, Place, charts};
+use crate::report::points::{Metric, Row, points};
+use crate::report::text::{memory, number};
+use crate::sweep::cells::{Stamp, cells};
+use crate::sweep::plan::{Values, simulation};
+use crate::sweep::rows::ERROR;
+
+/// The kernel's readahead of 128 KiB.
+const KERNEL: &str = "linux-2.6.24";
+const PRESETS: [&str; 5] = ["none", KERNEL, "cp", "forerun", "mount"];
+
+/// Constant depths, as readahead of the kernel could be set to.
+const DEPTHS: [u64; 5] = [32 << 10, 256 << 10, 512 << 10, 1 << 20, 4 << 20];
+
+/// The least memory that is tried, and how often it is doubled at most.
+const MEMORY_MIN: u64 = 1 << 20;
+const MEMORIES_MAX: usize = 10;
+
+const PAGE: u64 = 4096;
+
+/// As near to the best is near.
+const WITHIN: f64 = 0.05;
+
+/// More memory for the blocks of the trace than this is refused.
+const TRACE_MEMORY: Bytes = Bytes(4 << 30);
+
+/// Runs the command.
+///
+/// # Errors
+/// A trace or a device that cannot be used, or no run that ended well.
+pub fn run(args: &Advise, out: &mut dyn Write) -> Result<(), Failure> {
+    if args.memory.0 < MEMORY_MIN {
+        return Err(Failure::Usage("--memory: must be at least 1MiB".to_owned()));
+    }
+    let summary = summary(args)?;
+    let base = base(args, &summary);
+    simulation(&base).map_err(|refused| Failure::Usage(refused.why))?;
+    let memories = memories(summary.distinct_blocks * PAGE, args.memory.0);
+    let with = |more: &[(&str, String)]| {
+        let mut values = base.clone();
+        values.extend(
+            more.iter()
+                .map(|(name, value)| ((*name).to_owned(), value.clone())),
+        );
+        values
+    };
+    let blocks = |bytes: u64| ("cache-blocks", (bytes / PAGE).to_string());
+    let plan = PRESETS.iter().flat_map(|preset| {
+        let of = |bytes: &u64| with(&[("preset", (*preset).to_owned()), blocks(*bytes)]);
+        memories.iter().map(of).collect::<Vec<Values>>()
+    });
+    let mut rows = rows(plan.collect(), args)?;
+    let chart = chart(&rows)?;
+    let Some(best) = answer(&chart, WITHIN).filter(|best| best.place.memory.is_some()) else {
+        return Err(Failure::Run(format!(
+            "{}: no run has a result",
+            args.trace.display()
+        )));
+    };
+    let chosen = best.place.memory.unwrap_or(0.0) as u64;
+    let plan = DEPTHS.iter().map(|depth| {
+        let depth = ("depth", format!("fixed(depth_bytes={depth})"));
+        with(&[("preset", KERNEL.to_owned()), depth, blocks(chosen)])
+    });
+    let depths = self::rows(plan.collect(), args)?;
+    let advice = Advice {
+        args,
+        summary: &summary,
+        chart: &chart,
+        preset: &best.line.name,
+        place: best.place,
+        is_near: best.is_within_all,
+        depths: &depths,
+    };
+    let text = match args.format {
+        ListFormat::Table => advice.lines(rows.len() + depths.len()).join("\n") + "\n",
+        ListFormat::Json => {
+            let row = advice.row(rows.len() + depths.len());
+            rows.extend(depths);
+            rows.push(row);
+            rows.into_iter()
+                .map(|row| format!("{}\n", Value::Object(row)))
+                .collect()
+        }
+    };
+    out.write_all(text.as_bytes())
+        .map_err(|e| Failure::output(&e))
+}
+
+/// Counts of the trace, in pages.
+fn summary(args: &Advise) -> Result<Summary, Failure> {
+    let trace = Named::new(&args.trace)?;
+    let options = Options {
+        columns: args.columns.as_deref().and_then(|text| text.parse().ok()),
+        ..Options::default()
+    };
+    let records = read(&trace.name(), trace.open()?, args.trace_format, &options);
+    let records = records.map_err(|e| unreadable(&e))?;
+    let kept = records.filter(|record| {
+        args.writes || !record.as_ref().is_ok_and(|record| record.op == Op::Write)
+    });
+    let summary = Summary::of(kept, PAGE as u32, TRACE_MEMORY).map_err(|e| match e {
+        SummaryError::Read(error) => unreadable(&error),
+        SummaryError::Memory { blocks, .. } => {
+            Failure::unusable(&args.trace, format!("more than {blocks} different pages"))
+        }
+    })?;
+    match summary.requests {
+        0 => Err(Failure::unusable(&args.trace, "no reads")),
+        _ => Ok(summary),
+    }
+}
+
+/// Flags of all runs.
+fn base(args: &Advise, summary: &Summary) -> Values {
+    let mut values = Values::new();
+    let mut put = |name: &str, value: String| values.insert(name.to_owned(), value);
+    put("trace", args.trace.display().to_string());
+    match &args.device_file {
+        Some(path) => put("device-file", path.display().to_string()),
+        None => put("device", args.device.clone()),
+    };
+    let is_timed = summary.timed == summary.requests;
+    for (name, value) in [
+        ("disks", "1"),
+        ("block-bytes", "4KiB"),
+        ("readers-by", "device"),
+        ("loop", if is_timed { "paced" } else { "closed" }),
+        ("preset", KERNEL),
+    ] {
+        put(name, value.to_owned());
+    }
+    if let Some(format) = args.trace_format {
+        put("trace-format", format.name.to_owned());
+    }
+    if let Some(columns) = &args.columns {
+        put("columns", columns.clone());
+    }
+    if args.writes {
+        put("writes", "true".to_owned());
+    }
+    values
+}
+
+/// Powers of two, up to one that holds all blocks and their bookkeeping.
+fn memories(footprint: u64, most: u64) -> Vec<u64> {
+    let enough = (footprint + footprint / 8)
+        .next_power_of_two()
+        .max(8 * MEMORY_MIN);
+    let last = enough.min(most).max(MEMORY_MIN);
+    let all = (0..40)
+        .map(|shift| MEMORY_MIN << shift)
+        .take_while(|bytes| *bytes <= last);
+    let all: Vec<u64> = all.collect();
+    let skipped = all.len().saturating_sub(MEMORIES_MAX);
+    all.into_iter().skip(skipped).collect()
+}
+
+/// The rows of these runs, in the order of the plan. A run may fail, as one with too little memory does.
+fn rows(plan: Vec<Values>, args: &Advise) -> Result<Vec<Row>, Failure> {
+    let cells = cells(plan)?;
+    let done = Mutex::new(Vec::new());
+    let take = |row: Row| {
+        if let Ok(mut done) = done.lock() {
+            done.push(row);
+        }
+        Ok(())
+    };
+    run_all(
+        &cells.iter().collect::<Vec<_>>(),
+        &Stamp::of("advise"),
+        args.threads,
+        &take,
+    )?;
+    let mut rows = done.into_inner().unwrap_or_default();
+    let place = |row: &Row| {
+        cells
+            .iter()
+            .position(|cell| row.get("key") == Some(&json!(cell.key)))
+    };
+    rows.sort_by_key(place);
+    if let Some(error) = rows
+        .iter()
+        .all(|row| row.contains_key(ERROR))
+        .then(|| rows.first())
+        .flatten()
+    {
+        let error = error.get(ERROR).and_then(Value::as_str).unwrap_or_default();
+        return Err(Failure::Usage(error.to_owned()));
+    }
+    rows.retain(|row| !row.contains_key(ERROR));
+    Ok(rows)
+}
+
+/// All rows are of one input on one device.
+fn chart(rows: &[Row]) -> Result<Chart, Failure> {
+    let points = points(&rows.iter().collect::<Vec<_>>());
+    let first = charts(&points).into_iter().next();
+    first.ok_or_else(|| Failure::Run("no run has a result".to_owned()))
+}
+
+struct Advice<'a> {
+    args: &'a Advise,
+    summary: &'a Summary,
+    chart: &'a Chart,
+    preset: &'a str,
+    place: &'a Place,
+    is_near: bool,
+    depths: &'a [Row],
+}
+
+/// A value of a place.
+fn of(place: &Place, metric: Metric) -> Option<f64> {
+    Some(place.values.get(&metric)?.value)
+}
+
+fn figures(place: &Place) -> String {
+    let with = |metric, unit| {
+        of(place, metric).map_or("-".to_owned(), |value| format!("{}{unit}", number(value)))
+    };
+    format!(
+        "p99 {}, {}, miss ratio {}",
+        with(Metric::P99, " ms"),
+        with(Metric::Throughput, " MB/s"),
+        with(Metric::MissRatio, "")
+    )
+}
+
+impl Advice<'_> {
+    fn bytes(&self) -> f64 {
+        self.place.memory.unwrap_or(0.0)
+    }
+
+    /// A preset at so many times the chosen memory.
+    fn at(&self, preset: &str, times: f64) -> Option<&Place> {
+        self.chart.at(preset, Some(self.bytes() * times))
+    }
+
+    fn lines(&self, runs: usize) -> Vec<String> {
+        let (summary, args) = (self.summary, self.args);
+        let duration = summary.duration_ns() as f64 / 1e9;
+        let when = match summary.timed == summary.requests {
+            true => format!(" in {} s, begun at their times", number(duration)),
+            false => ", back to back, as it has no times".to_owned(),
+        };
+        let device = args
+            .device_file
+            .as_ref()
+            .map_or(args.device.clone(), |path| path.display().to_string());
+        let bytes = size(Bytes(self.bytes() as u64));
+        let mut lines = vec![
+            format!(
+                "trace: {} reads of {} from {} files{when}; {} different bytes",
+                summary.requests,
+                rough_size(summary.bytes as f64),
+                summary.devices,
+                rough_size(summary.distinct_blocks as f64 * PAGE as f64)
+            ),
+            format!("device: {device}"),
+            format!(
+                "preset and memory: {} with {}",
+                self.preset,
+                memory(self.bytes())
+            ),
+            format!(
+                "command: forerun mount --preset {} --memory {bytes} SOURCE MOUNTPOINT",
+                self.preset
+            ),
+            format!("depth: {}", self.depth()),
+            format!("gives: {}", figures(self.place)),
+            format!(
+                "kernel readahead of 128 KiB in the same memory: {}",
+                self.beside_kernel()
+            ),
+            format!("twice the memory: {}", self.other_memory(2.0)),
+            format!("half the memory: {}", self.other_memory(0.5)),
+        ];
+        if let Some(over) = of(self.place, Metric::OverBound) {
+            let bound = self.place.bound.as_deref().unwrap_or("bound");
+            lines.push(format!(
+                "distance from the least possible time ({bound}): {over:.3} times"
+            ));
+        }
+        let near = match self.is_near {
+            true => "the smallest memory within 5 % of the best throughput and p99",
+            false => {
+                "none is within 5 % of the best in both; of those within it in throughput, the least p99"
+            }
+        };
+        lines.push(format!("chosen from {runs} simulations: {near}"));
+        lines
+    }
+
+    /// The preset's method, and the best of constant depths.
+    fn depth(&self) -> String {
+        let method = forerun_baselines::preset(self.preset)
+            .map_or("-".to_owned(), |preset| preset.depth.to_string());
+        let points = points(&self.depths.iter().collect::<Vec<_>>());
+        let p99 = |values: &std::collections::BTreeMap<Metric, f64>| {
+            let key = [Metric::P99, Metric::OverBound].map(|metric| values.get(&metric).copied());
+            key.into_iter()
+                .map(|value| value.unwrap_or(f64::INFINITY))
+                .collect::<Vec<_>>()
+        };
+        let best = points.iter().zip(self.depths).min_by(|(a, _), (b, _)| {
+            let order = p99(&a.values).into_iter().zip(p99(&b.values));
+            let mut order = order.map(|(a, b)| a.total_cmp(&b));
+            order
+                .find(|order| order.is_ne())
+                .unwrap_or(std::cmp::Ordering::Equal)
+        });
+        let Some((point, row)) = best else {
+            return method;
+        };
+        let depth = row
+            .get("settings")
+            .and_then(|settings| settings.get("depth")?.as_str());
+        let bytes = depth.and_then(|depth| {
+            depth
+                .split_once('=')?
+                .1
+                .trim_end_matches(')')
+                .parse::<f64>()
+                .ok()
+        });
+        let p99 = point
+            .values
+            .get(&Metric::P99)
+            .map_or("-".to_owned(), |value| format!("{} ms", number(*value)));
+        format!(
+            "{method}; of constant ones {} is the best (p99 {p99})",
+            bytes.map_or("-".to_owned(), memory)
+        )
+    }
+
+    fn beside_kernel(&self) -> String {
+        let Some(kernel) = self.at(KERNEL, 1.0).filter(|_| self.preset != KERNEL) else {
+            return "it is the one advised: no mount is needed".to_owned();
+        };
+        let verdict = if self.is_like(kernel) {
+            ": a mount gains little"
+        } else {
+            ""
+        };
+        format!("{}{}{verdict}", figures(kernel), self.times(kernel))
+    }
+
+    /// Whether a place is as good and no better.
+    fn is_like(&self, other: &Place) -> bool {
+        [Metric::Throughput, Metric::P99].into_iter().all(|metric| {
+            let pair = of(other, metric).zip(of(self.place, metric));
+            pair.is_none_or(|(other, own)| {
+                metric.is_within(other, own, WITHIN) && metric.is_within(own, other, WITHIN)
+            })
+        })
+    }
+
+    /// How many times the p99 and the throughput of a place are those of the choice.
+    fn times(&self, other: &Place) -> String {
+        let quotient = |metric| {
+            let quotient = of(other, metric)? / of(self.place, metric)?;
+            quotient
+                .is_finite()
+                .then(|| format!("{} times", number(quotient)))
+        };
+        match (quotient(Metric::P99), quotient(Metric::Throughput)) {
+            _ if self.is_like(other) => "; the same within 5 %".to_owned(),
+            (Some(p99), Some(rate)) => format!(" (p99 {p99}, throughput {rate})"),
+            _ => String::new(),
+        }
+    }
+
+    fn other_memory(&self, times: f64) -> String {
+        match self.at(self.preset, times) {
+            Some(place) => format!("{}{}", figures(place), self.times(place)),
+            None => "not tried".to_owned(),
+        }
+    }
+
+    fn row(&self, runs: usize) -> Row {
+        let value =
+            |place: Option<&Place>, metric| json!(place.and_then(|place| of(place, metric)));
+        let all = [
+            (ADVICE, json!(self.lines(runs))),
+            ("trace", json!(self.args.trace.display().to_string())),
+            ("advised_preset", json!(self.preset)),
+            ("advised_memory_bytes", json!(self.bytes() as u64)),
+            ("p99_ms", value(Some(self.place), Metric::P99)),
+            ("kernel_p99_ms", value(self.at(KERNEL, 1.0), Metric::P99)),
+            (
+                "twice_p99_ms",
+                value(self.at(self.preset, 2.0), Metric::P99),
+            ),
+            ("is_within_5_percent", json!(self.is_near)),
+        ];
+        let all = all
+            .into_iter()
+            .map(|(name, value)| (name.to_owned(), value));
+        all.collect::<Map<String, Value>>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memories_are_powers_of_two_up_to_all_blocks_and_no_more_than_allowed() {
+        let mib = |all: Vec<u64>| all.into_iter().map(|bytes| bytes >> 20).collect::<Vec<_>>();
+        assert_eq!(mib(memories(1 << 20, 1 << 30)), [1, 2, 4, 8]);
+        assert_eq!(mib(memories(20 << 20, 1 << 30)), [1, 2, 4, 8, 16, 32]);
+        assert_eq!(mib(memories(u64::MAX / 4, 4 << 20)), [1, 2, 4]);
+        assert_eq!(mib(memories(1 << 40, 1 << 30)).len(), MEMORIES_MAX);
+    }
+}

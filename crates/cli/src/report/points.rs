@@ -1,0 +1,344 @@
+//! Points: rows of `simulate`, `sweep`, `bench` and `trace count`, one form for all.
+//!
+//! A chart is an input on a device; a line is a preset. Other columns belong to the chart's name where they differ among
+//! rows of one input and device, and methods and other settings to the line's, so that two points of one line and memory
+//! differ in their seed alone.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value};
+
+/// A row.
+pub type Row = Map<String, Value>;
+
+/// Percentiles below, in milliseconds, are as good as any: some hits in memory.
+pub const SMALL_MS: f64 = 0.1;
+
+/// A measured quantity.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[allow(missing_docs)]
+pub enum Metric {
+    Throughput,
+    P99,
+    MissRatio,
+    OverBound,
+}
+
+impl Metric {
+    /// All, in the order of the page.
+    pub const LIST: [Self; 4] = [
+        Self::Throughput,
+        Self::P99,
+        Self::MissRatio,
+        Self::OverBound,
+    ];
+
+    /// As a figure's title has it.
+    #[must_use]
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Throughput => "Throughput",
+            Self::P99 => "99th percentile of responses",
+            Self::MissRatio => "Miss ratio",
+            Self::OverBound => "Time over the least possible",
+        }
+    }
+
+    /// Its unit, at the axis.
+    #[must_use]
+    pub fn unit(self) -> &'static str {
+        match self {
+            Self::Throughput => "MB/s",
+            Self::P99 => "ms",
+            Self::MissRatio => "misses / reads",
+            Self::OverBound => "times",
+        }
+    }
+
+    /// In file names.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Throughput => "throughput",
+            Self::P99 => "p99",
+            Self::MissRatio => "miss-ratio",
+            Self::OverBound => "over-bound",
+        }
+    }
+
+    /// More of it is better.
+    #[must_use]
+    pub fn is_gain(self) -> bool {
+        self == Self::Throughput
+    }
+
+    /// Whether one value is better than another.
+    #[must_use]
+    pub fn is_better(self, one: f64, other: f64) -> bool {
+        match self.is_gain() {
+            true => one > other,
+            false => one < other,
+        }
+    }
+
+    /// Whether a value is so near to the best one, a share of that.
+    #[must_use]
+    pub fn is_within(self, value: f64, best: f64, share: f64) -> bool {
+        let bound = match self.is_gain() {
+            true => best * (1.0 - share),
+            false => best * (1.0 + share),
+        };
+        let is_small = self == Self::P99 && value < SMALL_MS;
+        is_small || value == best || value == bound || self.is_better(value, bound)
+    }
+}
+
+/// A run.
+#[derive(Clone, Debug)]
+pub struct Point {
+    /// Input and device.
+    pub chart: String,
+    /// Preset.
+    pub line: String,
+    /// Its memory in bytes; none where that is not known.
+    pub memory: Option<f64>,
+    /// Its seed.
+    pub seed: String,
+    /// Its figures.
+    pub values: BTreeMap<Metric, f64>,
+    /// Least and most of the throughput among the runs that the row stands for.
+    pub range: Option<(f64, f64)>,
+    /// Its queue grew to the end.
+    pub is_saturated: bool,
+    /// What its bound is.
+    pub bound: Option<String>,
+}
+
+/// Columns that belong to a chart's name where they differ.
+const SURROUNDINGS: [&str; 12] = [
+    "disks",
+    "scheduler",
+    "place",
+    "regions",
+    "readers_by",
+    "loop",
+    "arrivals",
+    "readers",
+    "read_bytes",
+    "clock",
+    "driver",
+    "writes",
+];
+
+/// Settings that are no part of a line's name.
+const KNOWN: [&str; 9] = [
+    "preset",
+    "cache-blocks",
+    "block-bytes",
+    "seed",
+    "trace",
+    "workload",
+    "device",
+    "device-file",
+    "trace-memory",
+];
+
+fn text(row: &Row, name: &str) -> Option<String> {
+    match row.get(name)? {
+        Value::Null => None,
+        Value::String(text) => Some(text.clone()),
+        other => Some(other.to_string()),
+    }
+}
+
+fn float(row: &Row, name: &str) -> Option<f64> {
+    row.get(name)?.as_f64()
+}
+
+fn setting(row: &Row, name: &str) -> Option<String> {
+    text(row.get("settings")?.as_object()?, name)
+}
+
+/// The input: of a workload without the seed that a plan gave it.
+fn input(row: &Row) -> String {
+    let named = ["trace", "workload"];
+    let told = named.iter().find_map(|name| setting(row, name));
+    let told = told.or_else(|| named.iter().find_map(|name| text(row, name)));
+    told.or_else(|| text(row, "pattern"))
+        .unwrap_or_else(|| "a trace".to_owned())
+}
+
+fn place(row: &Row) -> String {
+    match (text(row, "device"), text(row, "clock")) {
+        (Some(device), _) => format!("{} on {device}", input(row)),
+        (None, Some(clock)) => format!("{}, {clock} time", input(row)),
+        (None, None) => input(row),
+    }
+}
+
+/// Whether a row is one.
+#[must_use]
+pub fn is_point(row: &Row) -> bool {
+    let has = |name| row.contains_key(name);
+    (has("preset") && (has("elapsed_ns") || has("elapsed_units")))
+        || (has("policy") && has("miss_ratio"))
+}
+
+/// The points of these rows, in their order.
+#[must_use]
+pub fn points(rows: &[&Row]) -> Vec<Point> {
+    let charts = names(rows, place, |row| {
+        let of = |name: &&str| Some(((*name).to_owned(), text(row, name)?));
+        SURROUNDINGS.iter().filter_map(of).collect()
+    });
+    let preset = |row: &Row| text(row, "preset").or_else(|| text(row, "policy"));
+    let preset = |row: &Row| preset(row).unwrap_or_default();
+    let lines = names(rows, preset, |row| {
+        let settings = row.get("settings").and_then(Value::as_object);
+        let settings = settings.into_iter().flatten();
+        let is_own = |name: &str| {
+            !KNOWN.contains(&name) && !SURROUNDINGS.contains(&name.replace('-', "_").as_str())
+        };
+        let own = settings.filter(|(name, _)| is_own(name));
+        own.map(|(name, value)| (name.clone(), plain(value)))
+            .collect()
+    });
+    let all = rows.iter().zip(charts).zip(lines);
+    all.map(|((row, chart), line)| point(row, chart, line))
+        .collect()
+}
+
+fn plain(value: &Value) -> String {
+    value
+        .as_str()
+        .map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// A name for each row: its base, and of its other parts those that differ among rows of the same base.
+fn names(
+    rows: &[&Row],
+    base: impl Fn(&Row) -> String,
+    parts: impl Fn(&Row) -> BTreeMap<String, String>,
+) -> Vec<String> {
+    let all: Vec<_> = rows.iter().map(|row| (base(row), parts(row))).collect();
+    let mut values: BTreeMap<(&str, &str), BTreeSet<Option<&str>>> = BTreeMap::new();
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut seen: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+    for (base, parts) in &all {
+        *counts.entry(base).or_default() += 1;
+        for (name, value) in parts {
+            values.entry((base, name)).or_default().insert(Some(value));
+            *seen.entry((base, name)).or_default() += 1;
+        }
+    }
+    let differs = |base: &str, name: &str| {
+        let of = (base, name);
+        values.get(&of).is_some_and(|values| values.len() > 1) || seen.get(&of) < counts.get(base)
+    };
+    let name = |(base, parts): &(String, BTreeMap<String, String>)| {
+        let parts = parts.iter().filter(|(name, _)| differs(base, name));
+        parts.fold(base.clone(), |all, (name, value)| {
+            format!("{all}, {} {value}", name.replace('_', " "))
+        })
+    };
+    all.iter().map(name).collect()
+}
+
+fn point(row: &Row, chart: String, line: String) -> Point {
+    let mut values = BTreeMap::new();
+    let mut put = |metric, value: Option<f64>| {
+        if let Some(value) = value.filter(|value| value.is_finite()) {
+            values.insert(metric, value);
+        }
+    };
+    let simulated = || {
+        let seconds = float(row, "elapsed_ns").filter(|ns| *ns > 0.0)? / 1e9;
+        Some(float(row, "reads")? * float(row, "block_bytes")? / seconds / 1e6)
+    };
+    let per_second = |name| Some(float(row, name)? / 1e6);
+    put(
+        Metric::Throughput,
+        per_second("throughput_bytes_per_second").or_else(simulated),
+    );
+    let is_saturated = row.get("saturated") == Some(&Value::Bool(true));
+    if let Some(ns) = float(row, "response_p99_ns").filter(|_| !is_saturated) {
+        put(Metric::P99, Some(ns / 1e6));
+    }
+    let counted = || {
+        let misses = float(row, "misses")? + float(row, "late_hits")?;
+        let reads = misses + float(row, "hits")?;
+        (reads > 0.0).then(|| misses / reads)
+    };
+    put(Metric::MissRatio, float(row, "miss_ratio").or_else(counted));
+    put(Metric::OverBound, float(row, "over_bound"));
+    let range = || {
+        let bytes = float(row, "bytes")?;
+        let rate = |name| Some(bytes / float(row, name).filter(|ns| *ns > 0.0)? * 1e3);
+        Some((rate("elapsed_most_ns")?, rate("elapsed_least_ns")?))
+    };
+    let memory = ["cache_bytes", "memory_bytes"];
+    let objects = || Some(float(row, "cache_objects")? * float(row, "block_bytes")?);
+    Point {
+        chart,
+        line,
+        memory: memory
+            .iter()
+            .find_map(|name| float(row, name))
+            .or_else(objects)
+            .filter(|bytes| *bytes > 0.0),
+        seed: text(row, "seed").unwrap_or_default(),
+        values,
+        range: range(),
+        is_saturated,
+        bound: text(row, "bound_kind"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn row(value: Value) -> Row {
+        value.as_object().cloned().unwrap_or_default()
+    }
+
+    #[test]
+    fn only_columns_that_differ_are_named_and_seeds_never_are() {
+        let of = |preset: &str, disks: u64, depth: &str, seed: &str| {
+            row(json!({
+                "preset": preset, "device": "ssd", "disks": disks, "elapsed_ns": 1_000_000_000, "reads": 1000,
+                "block_bytes": 4096, "cache_bytes": 1 << 20, "workload": format!("w(seed={seed})"),
+                "settings": {"workload": "w", "depth": depth, "seed": seed},
+            }))
+        };
+        let rows = [
+            of("a", 1, "x", "1"),
+            of("a", 1, "y", "2"),
+            of("b", 2, "x", "1"),
+        ];
+        let points = points(&rows.iter().collect::<Vec<_>>());
+        let names: Vec<_> = points
+            .iter()
+            .map(|p| (p.chart.as_str(), p.line.as_str()))
+            .collect();
+        assert_eq!(
+            names,
+            [
+                ("w on ssd, disks 1", "a, depth x"),
+                ("w on ssd, disks 1", "a, depth y"),
+                ("w on ssd, disks 2", "b")
+            ]
+        );
+        assert_eq!(points[0].values[&Metric::Throughput], 4.096);
+    }
+
+    #[test]
+    fn a_saturated_run_has_no_percentile() {
+        let row =
+            row(json!({"preset": "a", "elapsed_ns": 1, "saturated": true, "response_p99_ns": 5}));
+        let points = points(&[&row]);
+        assert!(points[0].is_saturated && !points[0].values.contains_key(&Metric::P99));
+    }
+}

@@ -1,0 +1,303 @@
+//! `forerun report` and `forerun advise`: pages from rows of every kind, in a browser, and bad rows.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::skipped::skipped;
+use super::{Folder, forerun, output_of};
+
+/// Three presets by three memories by two seeds, as a sweep would write them, and one that is saturated.
+fn rows(trace: &str) -> String {
+    let mut text = String::new();
+    for (preset, rate) in [("none", 1u64), ("linux-2.6.24", 2), ("forerun", 3)] {
+        for (at, memory) in [1u64 << 20, 8 << 20, 64 << 20].into_iter().enumerate() {
+            for seed in 1..=2u64 {
+                let elapsed = 1_000_000_000 / rate / (at as u64 + 1) + seed * 1_000_000;
+                let row = json!({
+                    "trace": trace, "device": "seagate_146gb_10k", "preset": preset, "cache_bytes": memory, "seed": seed,
+                    "elapsed_ns": elapsed, "reads": 1000, "block_bytes": 4096, "miss_ratio": 0.5 / (at + 1) as f64,
+                    "response_p99_ns": elapsed / 20, "saturated": preset == "none" && at == 0, "over_bound": 1.5,
+                    "bound_kind": "transfer", "version": "0.1.0", "settings": {"trace": trace, "seed": seed.to_string()},
+                });
+                text += &format!("{row}\n");
+            }
+        }
+    }
+    text
+}
+
+fn page(folder: &Folder, rows: &str, more: &str) -> String {
+    let output = folder.name("page.html");
+    output_of(&format!("report {rows} -o {output} {more}"));
+    fs::read_to_string(output).unwrap()
+}
+
+/// Nothing is fetched, run or left open.
+fn is_self_contained(page: &str) {
+    let without = page.replace("http://www.w3.org/2000/svg", "");
+    for part in [
+        "http:", "https:", "<script", "<link", "<img", " src=", "@import", "url(", "onload",
+    ] {
+        assert!(!without.contains(part), "{part}");
+    }
+    assert!(page.starts_with("<!DOCTYPE html>") && page.ends_with("</html>\n"));
+    assert!(page.contains("prefers-color-scheme:dark"));
+}
+
+#[test]
+fn a_page_has_figures_answers_and_intervals_and_needs_nothing_else() {
+    let folder = Folder::new();
+    let rows = folder.file("rows", rows("video.csv").as_bytes());
+    let figures = folder.name("figures");
+    let page = page(&folder, &rows, &format!("--within 10% --figures {figures}"));
+    is_self_contained(&page);
+    assert_eq!(page.matches("<svg").count(), 4);
+    for part in [
+        "video.csv on seagate_146gb_10k",
+        "within 10 % of the best",
+        "<b>forerun</b> with <b>64 MiB</b>",
+        "intervals of the mean over up to 2 seeds",
+        "No percentile where the queue grew to the end of the run: none 1 MiB.",
+        "(transfer)",
+        "16 MiB",
+    ] {
+        assert!(page.contains(part), "{part}");
+    }
+    let mut files: Vec<_> = fs::read_dir(figures)
+        .unwrap()
+        .map(|file| file.unwrap().path())
+        .collect();
+    files.sort();
+    assert_eq!(files.len(), 8, "{files:?}");
+    let csv = files
+        .iter()
+        .find(|file| file.ends_with("01-video-csv-on-seagate-146gb-10k-throughput.csv"))
+        .unwrap();
+    let csv = fs::read_to_string(csv).unwrap();
+    assert_eq!(csv.lines().next(), Some("line,memory_bytes,MB/s,low,high"));
+    assert_eq!(csv.lines().count(), 10);
+    for svg in files
+        .iter()
+        .filter(|file| file.extension().is_some_and(|end| end == "svg"))
+    {
+        let text = fs::read_to_string(svg).unwrap();
+        assert!(
+            text.starts_with("<svg") && text.contains("<style>"),
+            "{}",
+            svg.display()
+        );
+    }
+}
+
+#[test]
+fn two_runs_are_compared_point_by_point() {
+    let folder = Folder::new();
+    let after = folder.file("after", rows("t").as_bytes());
+    let before = rows("t").replace("\"reads\":1000", "\"reads\":500");
+    let before = folder.file("before", before.as_bytes());
+    let page = page(&folder, &after, &format!("--against {before}"));
+    assert!(page.contains("9 of 9 runs are faster by more than 1 %, 0 slower."));
+    assert!(page.contains("(+100.0 %)") && page.contains("dashed: the rows compared with"));
+}
+
+#[test]
+fn names_of_traces_and_presets_are_text_and_nothing_else() {
+    let folder = Folder::new();
+    let hostile = "</title><script>alert(1)</script>\"'&<img onload=x>";
+    let mut text = rows(hostile);
+    text += &format!(
+        "{}\n",
+        json!({"error": format!("{hostile} failed"), "key": "k"})
+    );
+    text += &format!("{}\n", json!({"advice": [hostile]}));
+    text += &format!(
+        "{}\n",
+        json!({"paper": hostile, "claim": hostile, "id": hostile, "published": [1], "measured": [2],
+        "verdict": hostile})
+    );
+    let rows = folder.file("rows", text.as_bytes());
+    let page = page(&folder, &rows, "");
+    let without = page.replace("onload=x&gt;", "");
+    is_self_contained(&without);
+    assert!(page.contains("&lt;script&gt;alert(1)&lt;/script&gt;"));
+}
+
+#[test]
+fn rows_of_other_commands_are_shown() {
+    let folder = Folder::new();
+    let bench = output_of(
+        "bench --emulate switching=8ms,rate=80MB/s --readers 4 --file-bytes 2MB --clock virtual --preset \
+         none,forerun --format json",
+    );
+    let bench = folder.file("bench", bench.as_bytes());
+    let drawn = page(&folder, &bench, "");
+    assert!(drawn.contains("virtual time") && drawn.contains("<rect class=\"bar\""));
+    let trace = folder.file("t", b"block,bytes\n1,1\n2,1\n1,1\n");
+    let counts = output_of(&format!(
+        "trace count {trace} --policy lru,opt --cache 1,2 --format json"
+    ));
+    let counts = folder.file("counts", counts.as_bytes());
+    assert!(page(&folder, &counts, "").contains("Miss ratio against memory"));
+    let claims = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reproduce.jsonl");
+    let drawn = page(&folder, &claims.display().to_string(), "");
+    is_self_contained(&drawn);
+    assert!(drawn.contains("Ours over published") && drawn.contains("wu10: "));
+}
+
+#[test]
+fn lines_that_are_no_rows_are_refused_with_their_number_and_nothing_is_written() {
+    let folder = Folder::new();
+    let good = rows("t");
+    for (name, text, said) in [
+        ("empty", String::new(), "no rows"),
+        (
+            "cut",
+            format!("{good}{{\"preset\":"),
+            "line 19: no JSON object",
+        ),
+        (
+            "other",
+            format!("{good}{{\"a\":1}}\n"),
+            "line 19: no row of simulate",
+        ),
+        ("list", "[1]\n".to_owned(), "line 1: no row of simulate"),
+    ] {
+        let rows = folder.file(name, text.as_bytes());
+        let output = folder.name("page.html");
+        let ended = forerun(&format!("report {rows} -o {output}")).code(2);
+        let stderr = String::from_utf8_lossy(&ended.get_output().stderr).into_owned();
+        assert!(stderr.contains(said), "{name}: {stderr}");
+        assert!(!folder.path("page.html").exists(), "{name}");
+    }
+    let rows = folder.file("rows", good.as_bytes());
+    forerun(&format!("report {rows} -o {rows}")).code(2);
+    forerun(&format!("report {rows} -o p.html --within 120%")).code(2);
+    forerun(&format!("report {rows} -o p.html --within NaN")).code(2);
+}
+
+/// A browser, if there is one.
+fn browser() -> Option<PathBuf> {
+    let names = ["chromium", "chromium-browser", "google-chrome"];
+    let folders = ["/usr/bin", "/usr/local/bin", "/snap/bin"];
+    let mut all = folders
+        .iter()
+        .flat_map(|folder| names.map(|name| Path::new(folder).join(name)));
+    all.find(|path| path.exists())
+}
+
+/// Attributes of a page that a script in a frame of this width found: its width, and its figures that are drawn.
+fn seen(browser: &Path, folder: &Folder, page: &str, width: u32) -> Value {
+    let inner = page.replace('&', "&amp;").replace('"', "&quot;");
+    let outer = format!(
+        "<!DOCTYPE html><body style=\"margin:0\"><iframe style=\"border:0\" width=\"{width}\" height=\"900\" srcdoc=\"{inner}\">\
+         </iframe><script>onload = () => {{ const page = document.querySelector('iframe').contentDocument; \
+         const boxes = [...page.querySelectorAll('svg')].map(svg => svg.getBoundingClientRect()); \
+         const wide = [...page.querySelectorAll('body > *')].filter(e => e.getBoundingClientRect().right > {width}); \
+         document.body.dataset.seen = JSON.stringify({{scroll: page.documentElement.scrollWidth, \
+         drawn: boxes.filter(box => box.width > 200 && box.height > 100).length, wide: wide.length, \
+         marks: page.querySelectorAll('polyline').length}}); }}</script></body>"
+    );
+    let file = folder.file("frame.html", outer.as_bytes());
+    let mut child = Command::new(browser)
+        .args(["--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"])
+        .arg(format!("--user-data-dir={}", folder.name("browser")))
+        .arg(format!("--window-size={},900", width.max(600)))
+        .arg(format!("file://{file}"))
+        .stdout(fs::File::create(folder.path("dom")).unwrap())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    // A browser that hangs is killed, and the test fails.
+    let begun = Instant::now();
+    while child.try_wait().unwrap().is_none() {
+        assert!(
+            begun.elapsed() < Duration::from_secs(300),
+            "the browser hangs"
+        );
+        std::thread::yield_now();
+    }
+    let dom = fs::read_to_string(folder.path("dom")).unwrap();
+    let seen = dom
+        .split("data-seen=\"")
+        .nth(1)
+        .and_then(|rest| rest.split('"').next());
+    serde_json::from_str(&seen.unwrap_or_default().replace("&quot;", "\"")).unwrap()
+}
+
+#[test]
+fn in_a_browser_the_page_fits_phones_and_desks_and_all_figures_are_drawn() {
+    let Some(browser) = browser() else {
+        skipped("needs chromium");
+        return;
+    };
+    let folder = Folder::new();
+    let long = "a/very/long/folder/with-a-name-without-any-blank/".repeat(4) + "video.csv";
+    let rows = folder.file("rows", rows(&long).as_bytes());
+    let page = page(&folder, &rows, "");
+    for width in [420, 1280] {
+        let seen = seen(&browser, &folder, &page, width);
+        assert!(
+            seen["scroll"].as_u64().unwrap() <= width.into(),
+            "{width}: {seen}"
+        );
+        assert_eq!(
+            (&seen["drawn"], &seen["wide"]),
+            (&json!(4), &json!(0)),
+            "{width}: {seen}"
+        );
+        assert_eq!(seen["marks"], 12, "{width}: {seen}");
+    }
+}
+
+#[test]
+fn advice_names_a_preset_a_memory_and_the_kernel_beside_it_and_a_report_shows_it() {
+    let folder = Folder::new();
+    let trace = folder.name("video.csv");
+    output_of(&format!("trace sample video -o {trace}"));
+    let said = output_of(&format!(
+        "advise {trace} --device seagate_146gb_10k --memory 16MiB"
+    ));
+    let lines: Vec<&str> = said.lines().collect();
+    assert!((9..=12).contains(&lines.len()), "{said}");
+    for begin in [
+        "trace: 3072 reads of 402.7 MB from 24 files in ",
+        "device: seagate_146gb_10k",
+        "preset and memory: ",
+        "command: forerun mount --preset ",
+        "depth: ",
+        "gives: p99 ",
+        "kernel readahead of 128 KiB in the same memory: ",
+        "twice the memory: ",
+        "half the memory: ",
+    ] {
+        assert!(
+            lines.iter().any(|line| line.starts_with(begin)),
+            "{begin}: {said}"
+        );
+    }
+    let text = output_of(&format!(
+        "advise {trace} --device seagate_146gb_10k --memory 16MiB --format json"
+    ));
+    let last: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
+    let advised = last["advised_preset"].as_str().unwrap();
+    assert!(
+        said.contains(&format!("preset and memory: {advised} with ")),
+        "{said}"
+    );
+    let rows = folder.file("advice", text.as_bytes());
+    let page = page(&folder, &rows, "");
+    assert!(page.contains("<h2>Advice</h2>") && page.contains("preset and memory: "));
+    for (arguments, why) in [
+        (format!("advise {trace} --device nothing"), "nothing"),
+        (format!("advise {trace} --memory 1KiB"), "at least 1MiB"),
+        (format!("advise {} ", folder.name("none")), "no such file"),
+    ] {
+        let ended = forerun(&arguments).code(2);
+        let stderr = String::from_utf8_lossy(&ended.get_output().stderr).into_owned();
+        assert!(stderr.contains(why), "{arguments}: {stderr}");
+    }
+}
