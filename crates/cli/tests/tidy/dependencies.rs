@@ -47,6 +47,7 @@ const MOUNT: &str = "forerun-mount";
 const WATCH: &str = "forerun-watch";
 const LAB: &str = "forerun-lab";
 const STORE: &str = "forerun-store";
+const COMMANDS: &str = "forerun";
 const ALL: &[&str] = &[
     CORE, BASELINES, SIM, IO, EMULATED, SURFACE, MOUNT, WATCH, LAB, STORE,
 ];
@@ -74,8 +75,10 @@ const DEPENDENCIES: &[Allowed] = &[
     any("crates/bed/Cargo.toml", &[CORE, SIM, EMULATED, SURFACE]),
     only(
         "python/Cargo.toml",
-        &[CORE, BASELINES, IO, SIM, EMULATED, SURFACE, LAB, STORE],
-        &["pyo3", "rustix", "tracing-subscriber"],
+        &[
+            CORE, BASELINES, IO, SIM, EMULATED, SURFACE, LAB, STORE, COMMANDS,
+        ],
+        &["pyo3", "rustix", "serde_json", "tracing-subscriber"],
     ),
 ];
 
