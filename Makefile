@@ -124,7 +124,7 @@ python: ## the Python package: wheel, pytest, stubtest, doctests; skipped where 
 libraries: ## pandas, pyarrow, zarr, datasets, dask, ray and moto with the package; fetches them from PyPI
 	"$(VENV)/bin/pip" install --quiet --disable-pip-version-check pandas pyarrow zarr xarray datasets duckdb polars \
 	    "dask[dataframe,distributed]" ray nbclient ipykernel s3fs adlfs gcsfs "moto[server]" boto3
-	cd python && "$(VENV)/bin/python" -m pytest -q tests/test_libraries.py tests/test_clusters.py tests/test_examples.py tests/test_moto.py tests/test_simulate.py tests/test_fsspec*.py
+	cd python && "$(VENV)/bin/python" -m pytest -q tests/test_libraries.py tests/test_clusters.py tests/test_examples.py tests/test_moto.py tests/test_simulate.py tests/test_sweep.py tests/test_fsspec*.py
 
 # Servers of others that speak as stores do, which `make test` does not fetch: without them these tests are skipped.
 SERVERS := $(TARGET)/servers

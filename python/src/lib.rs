@@ -3,7 +3,8 @@
 //! ```text
 //! File (Python, io.RawIOBase) --> file::Handle --> forerun_io::Reader --> the process's engine
 //! hints, ledger, settings     --> engine::Engine --> forerun_io::Driver
-//! simulate, reproduce         --> forerun_sim and forerun_lab, in virtual time
+//! simulate, count, sweep      --> forerun, the command line's own, in virtual time
+//! reproduce                   --> forerun_lab, likewise
 //! ```
 //!
 //! | module | content |
@@ -17,7 +18,8 @@
 //! | `fork` | values that a child process must neither use nor drop |
 //! | `buffer` | a writable buffer of Python as bytes; the only unsafe code |
 //! | `settings`, `errors`, `ledger`, `log` | values of Python from and to those of the libraries; messages |
-//! | `simulate`, `reproduce` | presets over a trace or a workload; the claims of a paper |
+//! | `simulate`, `sweep`, `own` | runs and counts of the command line, sweeps of them, and methods written in Python |
+//! | `reproduce` | the claims of a paper |
 //!
 //! The interpreter is released around every read, open, hint and simulation, and held while a
 //! lock of this crate is held: a fork happens with the interpreter held, so that no lock of this
@@ -38,12 +40,14 @@ mod lines;
 mod listed;
 mod log;
 mod origin;
+mod own;
 mod place;
 mod release;
 mod reproduce;
 mod settings;
 mod simulate;
 mod stores;
+mod sweep;
 mod waiting;
 
 use pyo3::prelude::*;
@@ -65,7 +69,9 @@ mod _forerun {
     #[pymodule_export]
     use crate::reproduce::reproduce;
     #[pymodule_export]
-    use crate::simulate::simulate;
+    use crate::simulate::{Simulation, counted, options};
+    #[pymodule_export]
+    use crate::sweep::{Rows, failed_planned, planned, run_planned};
     #[pymodule_export]
     #[expect(non_upper_case_globals, reason = "a name of Python's")]
     const __version__: &str = env!("CARGO_PKG_VERSION");

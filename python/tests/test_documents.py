@@ -72,7 +72,7 @@ def test_help_shows_the_documentation_that_the_stubs_have():
             if documented := ast.get_docstring(one):
                 assert words(there.__doc__) == words(documented), one.name
                 compared.append(one.name)
-    assert {"Engine", "hint", "ledger", "limit_memory", "simulate", "reproduce"} <= set(compared)
+    assert {"Engine", "hint", "ledger", "limit_memory", "planned", "reproduce"} <= set(compared)
 
 
 @pytest.mark.parametrize("name", ["forerun", "forerun.torch", "forerun.webdataset"])

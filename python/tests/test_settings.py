@@ -49,10 +49,11 @@ def test_a_memory_is_bytes_or_a_size_with_a_unit(memory, bytes_):
         (lambda: forerun.Engine(preset=5), TypeError, "preset"),
         (lambda: forerun.Engine(emulate=5), TypeError, "emulate of 5: must be .nanoseconds for a switch"),
         (lambda: forerun.Engine(emulate=(1,)), TypeError, "emulate of .1,.: must be .nanoseconds"),
-        (lambda: forerun.simulate(workload="a", presets=5), TypeError, "presets must be a name or several, not .*int"),
-        (lambda: forerun.simulate(workload="a", presets=[5]), TypeError, "presets must be a name or several"),
-        (lambda: forerun.simulate(workload="a", cache_blocks="x"), ValueError, "cache_blocks of x: must lie from 1"),
-        (lambda: forerun.simulate(workload="a", cache_blocks=2.5), TypeError, "cache_blocks must be an int or several"),
+        (lambda: forerun.simulate(workload="a", preset=5), ValueError, "no preset and no hinted method .*5"),
+        (lambda: forerun.simulate(workload="a", preset=object()), TypeError, "preset must be a value as on the command line or several"),
+        (lambda: forerun.simulate(workload="a", presets="none"), TypeError, "no option 'presets'; the nearest are preset"),
+        (lambda: forerun.simulate(workload="a", cache_blocks="x"), ValueError, "must be a whole number from 1"),
+        (lambda: forerun.simulate(workload="a", cache_blocks=2.5), ValueError, "must be a whole number from 1"),
         (lambda: forerun.reproduce("li04", only=5), TypeError, "only must be a name or several, not .*int"),
     ],
 )
@@ -63,7 +64,7 @@ def test_settings_of_a_wrong_kind_or_value_are_named(call, kind, message):
 
 def test_one_preset_and_one_size_need_no_list():
     rows = forerun.simulate(
-        workload="sequential(file_bytes=65536)", presets="none", cache_blocks=640
+        workload="sequential(file_bytes=65536)", preset="none", cache_blocks=640
     )
     assert [(row["preset"], row["cache_blocks"]) for row in rows] == [("none", 640)]
     assert [row["id"] for row in forerun.reproduce("li04", only="C1", sample=True)] == ["C1"]

@@ -1,4 +1,4 @@
-"""The simulator: rows as dictionaries, and refusals before the first run."""
+"""The simulator: the command line's options and rows, methods of one's own, and refusals before the first run."""
 
 import math
 import random
@@ -10,7 +10,7 @@ import forerun
 
 def test_a_row_for_each_preset_and_cache_size_that_adds_up():
     workload = "sequential(file_bytes=1048576)"
-    rows = forerun.simulate(workload=workload, presets=["none", "forerun"], cache_blocks=[640])
+    rows = forerun.simulate(workload=workload, preset=["none", "forerun"], cache_blocks=[640])
     assert [row["preset"] for row in rows] == ["none", "forerun"]
     for row in rows:
         assert row["reads"] == row["hits"] + row["late_hits"] + row["misses"] > 0
@@ -22,13 +22,13 @@ def test_hinted_methods_and_the_engine_run_the_same_trace(tmp_path):
     lines = [f"{(i * 7919) % 200 * 8192},8192" for i in range(500)]
     trace.write_text("offset,bytes\n" + "\n".join(lines) + "\n")
     presets = ["demand-lru", "forestall", "none"]
-    rows = forerun.simulate(trace=trace, presets=presets, cache_blocks=[200], block_bytes=4096)
+    rows = forerun.simulate(trace=trace, preset=presets, cache_blocks=[200], block_bytes=4096)
     assert len({row["reads"] for row in rows}) == 1
     assert rows[1]["elapsed_ns"] <= rows[0]["elapsed_ns"]
 
 
 def test_equal_calls_have_equal_rows():
-    call = {"workload": "sequential(file_bytes=10485760)", "presets": ["forerun"]}
+    call = {"workload": "sequential(file_bytes=10485760)", "preset": ["forerun"]}
     assert forerun.simulate(**call) == forerun.simulate(**call)
 
 
@@ -52,7 +52,7 @@ def test_no_preset_foresees_a_random_permutation(tmp_path, files, disks, place):
     trace = shuffled(tmp_path, 20_000, files)
     presets = ["none", "demand-lru", "linux-2.6.24", "cp", "forerun"]
     rows = forerun.simulate(
-        trace=trace, presets=presets, cache_blocks=640, disks=disks, place=place
+        trace=trace, preset=presets, cache_blocks=640, disks=disks, place=place
     )
     for row in rows:
         assert (row["place"], row["regions"], row["device"]) == (place, "concatenated", "hdd")
@@ -63,17 +63,17 @@ def test_no_preset_foresees_a_random_permutation(tmp_path, files, disks, place):
 
 def test_the_order_of_first_use_is_refused_for_presets_that_prefetch(tmp_path):
     trace = shuffled(tmp_path, 2000, 0)
-    rows = forerun.simulate(trace=trace, presets=["none", "forestall"], place="dense")
+    rows = forerun.simulate(trace=trace, preset=["none", "forestall"], place="dense")
     assert {row["place"] for row in rows} == {"dense"}
     with pytest.raises(ValueError, match="order of first use"):
-        forerun.simulate(trace=trace, presets=["forerun"], place="dense")
+        forerun.simulate(trace=trace, preset=["forerun"], place="dense")
 
 
 def test_responses_of_an_open_loop(tmp_path):
     trace = tmp_path / "log"
     lines = [f"{at * 20_000} f{at % 2} read {at * 7919 % 500 * 81920} 8192" for at in range(500)]
     trace.write_text("\n".join(["fio version 3 iolog", *lines]) + "\n")
-    call = {"trace": trace, "presets": "none", "disks": 1, "cache_blocks": 1280}
+    call = {"trace": trace, "preset": "none", "disks": 1, "cache_blocks": 1280}
     row = forerun.simulate(**call, loop="open", readers_by="file")[0]
     assert (row["loop"], row["readers_by"], row["saturated"]) == ("open", "device", False)
     assert 0 < row["response_p50_ns"] <= row["response_p99_ns"] <= row["response_max_ns"]
@@ -91,20 +91,20 @@ def test_pandas_takes_the_rows():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({}, "give either workload or trace"),
-        ({"workload": "a", "trace": "b"}, "give either workload or trace"),
+        ({}, "required arguments were not provided"),
+        ({"workload": "a", "trace": __file__}, "cannot be used with"),
         ({"workload": "sequentia"}, "sequentia"),
-        ({"workload": "sequential", "presets": ["forrun"]}, "forrun"),
+        ({"workload": "sequential", "preset": ["forrun"]}, "forrun"),
         ({"workload": "sequential", "device": "hp9756"}, "hp9756"),
-        ({"workload": "sequential", "cache_blocks": [0]}, "cache_blocks of 0: must lie from 1"),
-        ({"workload": "sequential", "cache_blocks": [-5]}, "cache_blocks of -5: must lie from 1"),
-        ({"workload": "sequential", "block_bytes": 1000}, "must be a power of two from 512"),
-        ({"workload": "sequential", "disks": 0}, "disks of 0: must lie from 1 to 1024"),
-        ({"workload": "many-readers", "presets": ["forestall"]}, "plans for one reader"),
-        ({"workload": "sequential", "place": "dence"}, "must be address, packed or dense"),
-        ({"workload": "sequential", "regions": "x"}, "must be concatenated or striped"),
-        ({"workload": "sequential", "loop": "x"}, "must be closed, open or paced"),
-        ({"workload": "sequential", "readers_by": "x"}, "must be one or device"),
+        ({"workload": "sequential", "cache_blocks": [0]}, "must be a whole number from 1"),
+        ({"workload": "sequential", "cache_blocks": [-5]}, "must be a whole number from 1"),
+        ({"workload": "sequential", "block_bytes": 0}, "must lie from 1 to"),
+        ({"workload": "sequential", "disks": 0}, "must be a whole number from 1 to 1024"),
+        ({"workload": "many-readers", "preset": ["forestall"]}, "plans for one reader"),
+        ({"workload": "sequential", "place": "dence"}, "possible values: address, packed, dense"),
+        ({"workload": "sequential", "regions": "x"}, "possible values: concatenated, striped"),
+        ({"workload": "sequential", "loop": "x"}, "possible values: closed, open, paced"),
+        ({"workload": "sequential", "readers_by": "x"}, "possible values: one, device"),
         ({"workload": "sequential", "arrivals": "0x"}, "from 0.001x to 1000x"),
     ],
 )

@@ -22,6 +22,7 @@ pub mod doctor;
 #[cfg(feature = "files")]
 pub mod emulation;
 pub mod explain;
+pub mod flags;
 #[cfg(feature = "files")]
 pub mod measure;
 pub mod messages;

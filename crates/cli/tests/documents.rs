@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::Command;
 
 use clap::Parser;
-use documents::{DocumentCommand, commands, compare_first_table};
+use documents::{DocumentCommand, commands, compare_first_table, document};
 use forerun::args::Args;
 use forerun::differences;
 
@@ -94,8 +94,7 @@ const NOT_RUN: [&str; 2] = ["traces/*", "cargo "];
 fn the_shell_of_these_pages_runs_as_it_is_written_from_any_folder() {
     for page in ["SIMULATE.md", "REPORT.md"] {
         let folder = tempfile::tempdir().unwrap();
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(page);
-        let text = fs::read_to_string(path).unwrap();
+        let (_, text) = document(page);
         let fences = text.split("```sh\n").skip(1);
         let fences = fences.filter_map(|rest| Some(rest.split_once("```")?.0));
         let fences: Vec<&str> = fences

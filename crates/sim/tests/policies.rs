@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 
 use forerun_core::spec::Choice;
+use forerun_sim::count::optimum::Uses;
 use forerun_sim::count::policy::{LIST, Policy};
-use forerun_sim::count::{Future, optimal_misses};
 use forerun_sim::random::Random;
 
 fn policy(name: &str, capacity: u64) -> Box<dyn Policy> {
@@ -546,7 +546,7 @@ fn every_policy_keeps_the_rules_of_a_cache() {
         let mut random = Random::new(seed);
         let objects = drawn(&mut random, 800);
         let distinct: std::collections::BTreeSet<u32> = objects.iter().copied().collect();
-        let future = Future::new(objects.iter().copied().map(u64::from));
+        let uses = Uses::of(objects.clone());
         for method in LIST {
             let name = method.spec.name;
             for size in [0, 1, 2, 3, 10, 50, distinct.len() as u64, 5000] {
@@ -568,10 +568,7 @@ fn every_policy_keeps_the_rules_of_a_cache() {
                     known.insert(*object);
                     misses += u64::from(!hit);
                 }
-                assert!(
-                    misses >= optimal_misses(&future, size as usize),
-                    "{name} of {size}, seed {seed}"
-                );
+                assert!(misses >= uses.misses(size), "{name} of {size}, seed {seed}");
                 if size >= distinct.len() as u64 {
                     assert_eq!(
                         misses,

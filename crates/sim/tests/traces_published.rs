@@ -12,7 +12,8 @@ mod skipped;
 use std::path::{Path, PathBuf};
 
 use forerun_core::{Bytes, Nanos};
-use forerun_sim::count::{Future, Lru, optimal_misses};
+use forerun_sim::count::Lru;
+use forerun_sim::count::optimum::Uses;
 use forerun_sim::trace::{Format, Label, Op, Options, Place, Record, Summary, open};
 
 use skipped::skipped;
@@ -66,7 +67,7 @@ fn counts_equal_the_golden_ones_in_every_row() {
     let Some(folder) = folder() else { return };
     let golden = include_str!("data/golden_lru_opt.csv");
     let mut rows = 0;
-    let mut loaded = (String::new(), Vec::new(), Future::default());
+    let mut loaded = (String::new(), Vec::new(), Uses::default());
     for row in golden.lines().skip(1) {
         let (name, numbers) = row.split_once(',').unwrap();
         let numbers: Vec<u64> = numbers.split(',').map(|n| n.parse().unwrap()).collect();
@@ -75,14 +76,14 @@ fn counts_equal_the_golden_ones_in_every_row() {
         };
         if loaded.0 != name {
             let ids = ids(&folder, name);
-            let future = Future::new(ids.iter().copied());
-            loaded = (name.to_owned(), ids, future);
+            let uses = Uses::of_ids(ids.iter().copied());
+            loaded = (name.to_owned(), ids, uses);
         }
-        let (_, ids, future) = &loaded;
+        let (_, ids, uses) = &loaded;
         assert_eq!(ids.len() as u64, requests, "{row}");
         let (misses, blocks) = lru_misses(ids, capacity as usize);
         assert_eq!((misses, blocks as u64), (lru, distinct), "{row}");
-        assert_eq!(optimal_misses(future, capacity as usize), optimal, "{row}");
+        assert_eq!(uses.misses(capacity), optimal, "{row}");
         rows += 1;
     }
     assert_eq!(rows, golden.lines().count() - 1);
@@ -92,21 +93,21 @@ fn counts_equal_the_golden_ones_in_every_row() {
 #[test]
 fn loop_and_cs_have_closed_forms() {
     let Some(folder) = folder() else { return };
-    let future = Future::new(ids(&folder, "loop"));
+    let uses = Uses::of_ids(ids(&folder, "loop"));
     for k in [2u64, 100, 511, 1000] {
         // 505,500 references to 1011 blocks: see the closed form in `count.rs`.
         let (rounds, rest) = ((505_500 - 1011) / 1010, (505_500 - 1011) % 1010);
         let wanted = 1011 + rounds * (1011 - k) + u64::saturating_sub(rest, k - 1);
-        assert_eq!(optimal_misses(&future, k as usize), wanted, "loop, {k}");
+        assert_eq!(uses.misses(k), wanted, "loop, {k}");
     }
     // cs reads its files five times in one order, with some blocks twice in a row: 6657 references
     // are not to one of the last few blocks, and every block of cache saves one in each of the
     // four later rounds.
     let ids = ids(&folder, "cs");
-    let future = Future::new(ids.iter().copied());
+    let uses = Uses::of_ids(ids.iter().copied());
     for k in [128u64, 200, 777, 1280] {
         assert_eq!(lru_misses(&ids, k as usize).0, 6657, "cs, {k}");
-        assert_eq!(optimal_misses(&future, k as usize), 6657 - 4 * k, "cs, {k}");
+        assert_eq!(uses.misses(k), 6657 - 4 * k, "cs, {k}");
     }
 }
 

@@ -27,19 +27,26 @@ The order of reads can be announced, and hits and misses are counted:
 from . import _interpreter  # noqa: F401
 from ._default import default_engine, set_default_engine
 from ._file import File, Listed, listed
-from ._forerun import Engine, __version__, reproduce, simulate
+from ._forerun import Engine, __version__, reproduce
 from ._open import BufferedFile, open
+from ._simulate import Reclaim, count, frame, simulate, simulations
+from ._sweep import sweep
 
 __all__ = [
     "BufferedFile",
     "Engine",
     "File",
     "Listed",
+    "Reclaim",
     "__version__",
+    "count",
     "default_engine",
+    "frame",
     "listed",
     "open",
     "reproduce",
     "set_default_engine",
     "simulate",
+    "simulations",
+    "sweep",
 ]

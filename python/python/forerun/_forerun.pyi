@@ -16,14 +16,20 @@ __all__ = [
     "CallQueue",
     "Engine",
     "Handle",
+    "Rows",
+    "Simulation",
     "__version__",
     "collecting",
+    "counted",
+    "failed_planned",
     "finish_engines",
     "forked",
     "listed",
     "log",
+    "options",
+    "planned",
     "reproduce",
-    "simulate",
+    "run_planned",
 ]
 
 __version__: str
@@ -142,29 +148,49 @@ def listed(engine: Engine, address: str) -> list[tuple[str, int, str | None]]:
     """The objects below an address, in the order of their names, as (address, size, version)."""
 
 def log(levels: str) -> None: ...
-def simulate(
-    *,
-    workload: str | None = None,
-    trace: str | PathLike[str] | None = None,
-    presets: str | Iterable[str] | None = None,
-    device: str = "hdd",
-    cache_blocks: int | Iterable[int] | None = None,
-    block_bytes: int | None = None,
-    disks: int | None = None,
-    place: str = "address",
-    regions: str | None = None,
-    readers_by: str = "one",
-    loop: str | None = None,
-    arrivals: str | None = None,
-) -> list[dict[str, Any]]:
-    """Presets over a trace or a workload, on modelled disks, in virtual time.
+def options(of: str) -> list[tuple[str, str | None, bool, str]]:
+    """The options of `simulate`, or of `count`, as (name, default, whether it takes a value, help)."""
 
-    A dictionary for each preset and cache size, which `pandas.DataFrame` takes; each is one or a sequence of them. If not
-    given, presets are demand-lru and forestall, with 1280 cache blocks, as large as most requests of the trace, else of 8192
-    bytes, on one disk, or on as many as the trace has. Defaults, `place` (address, packed or dense), `regions`
-    (concatenated or striped), `readers_by` (one or device), `loop` (closed, open or paced) and `arrivals` (recorded, or
-    as "2x") are those of `forerun simulate`. Times are in nanoseconds.
-    """
+@final
+class Simulation:
+    """A simulation whose runs are checked and none of which has been run. `own` is a reclaim method of the program's."""
+
+    def __new__(cls, values: dict[str, str], own: Callable[[int], Any] | None = None) -> Simulation: ...
+    @property
+    def runs(self) -> int: ...
+    @property
+    def threads(self) -> int: ...
+    def row(self, at: int) -> str:
+        """Runs one; its row."""
+
+def counted(
+    values: dict[str, str], policies: list[str], own: dict[str, Callable[[int], Any]]
+) -> list[str]:
+    """The rows of `forerun trace count`; `own` are policies of the program's, by the names that they have among the others."""
+
+_Methods = dict[str, tuple[Callable[[int], Any], str]]
+
+def planned(
+    plan_file: str, program: str, methods: _Methods
+) -> tuple[str, list[tuple[str, str]]]:
+    """The plan's runs as (key, run), and the stamp of its rows; `program` is the file that runs them."""
+
+def run_planned(cell: str, stamp: str, methods: _Methods) -> str:
+    """Runs one; its row. An exception of a method of the program's makes a row with its message."""
+
+def failed_planned(cell: str, stamp: str, why: str) -> str:
+    """The row of a run that failed."""
+
+@final
+class Rows:
+    """A file of rows, which no other sweep writes to meanwhile."""
+
+    def __new__(cls, path: str) -> Rows: ...
+    def has(self, key: str) -> bool:
+        """Whether it has the result of a run."""
+
+    def append(self, row: str) -> None:
+        """Appends a row."""
 
 def reproduce(
     paper: str, *, only: str | Iterable[str] | None = None, sample: bool = False

@@ -37,7 +37,7 @@ const ALONE: [&str; 15] = [
 ];
 
 /// `forerun simulate`.
-#[derive(Debug, Group)]
+#[derive(Clone, Debug, Group)]
 #[command(group = ArgGroup::new("input").required(true).args(["trace", "workload", "validate"]))]
 pub struct Simulate {
     /// Trace to read, or - for standard input; gzip, zstd and xz are read as they are

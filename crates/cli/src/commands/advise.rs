@@ -25,8 +25,9 @@ use crate::report::answer::answer;
 use crate::report::chart::{Chart, Place, charts};
 use crate::report::points::{Metric, Row, points};
 use crate::report::text::{memory, number};
-use crate::sweep::cells::{Stamp, cells};
-use crate::sweep::plan::{Values, simulation};
+use crate::sweep::cells::{PROGRAM, Stamp, cells};
+use crate::flags::{Own, Values};
+use crate::sweep::plan::Simulations;
 use crate::sweep::rows::ERROR;
 
 /// The kernel's readahead of 128 KiB.
@@ -182,7 +183,7 @@ fn memories(footprint: u64, most: u64) -> Vec<u64> {
 
 /// The rows of these runs, in the order of the plan. A run may fail, as one with too little memory does.
 fn rows(plan: Vec<Values>, args: &Advise) -> Result<Vec<Row>, Failure> {
-    let cells = cells(plan)?;
+    let cells = cells(plan, &Own::new())?;
     let done = Mutex::new(Vec::new());
     let take = |row: Row| {
         if let Ok(mut done) = done.lock() {
@@ -192,7 +193,7 @@ fn rows(plan: Vec<Values>, args: &Advise) -> Result<Vec<Row>, Failure> {
     };
     run_all(
         &cells.iter().collect::<Vec<_>>(),
-        &Stamp::of("advise"),
+        &Stamp::of("advise", Path::new(PROGRAM)),
         args.threads,
         &take,
     )?;

@@ -14,14 +14,12 @@ use serde_json::Value;
 use crate::args::{Diff, Merge, Rerun, Sweep, SweepCommand};
 use crate::failure::Failure;
 use crate::files;
+use crate::flags::Own;
 use crate::progress;
-use crate::sweep::cells::{self, Cell, Stamp};
+use crate::sweep::cells::{self, Cell, PROGRAM, Stamp};
 use crate::sweep::compare::{by_settings, differences, settings};
 use crate::sweep::plan;
 use crate::sweep::rows::{self, ERROR, Row, Rows};
-
-/// The longest plan: a list of names is a line.
-const PLAN_BYTES_MAX: u64 = 1 << 20;
 
 /// Runs the command.
 ///
@@ -37,8 +35,8 @@ pub fn run(args: &Sweep, out: &mut dyn Write) -> Result<(), Failure> {
 }
 
 fn sweep(args: &Sweep, plan: &Path, output: &Path, out: &mut dyn Write) -> Result<(), Failure> {
-    let text = files::read_text(plan, PLAN_BYTES_MAX)?;
-    let cells = cells::cells(plan::read(plan, &text)?)?;
+    let text = files::read_text(plan, plan::BYTES_MAX)?;
+    let cells = cells::cells(plan::read(plan, &text, &Own::new())?, &Own::new())?;
     let rows = Rows::open(output)?;
     let mine = (0..)
         .zip(&cells)
@@ -49,9 +47,8 @@ fn sweep(args: &Sweep, plan: &Path, output: &Path, out: &mut dyn Write) -> Resul
         .copied()
         .filter(|cell| !rows.done.contains(&cell.key))
         .collect();
-    let failed = run_all(&left, &Stamp::of(&text), args.threads, &|row| {
-        rows.append(row)
-    })?;
+    let stamp = Stamp::of(&text, Path::new(PROGRAM));
+    let failed = run_all(&left, &stamp, args.threads, &|row| rows.append(row))?;
     let (all, there) = (mine.len(), mine.len() - left.len());
     let path = output.display();
     writeln!(
@@ -87,7 +84,7 @@ pub(super) fn run_all(
     let (next, failed) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     let work = || -> Result<(), Failure> {
         while let Some(cell) = cells.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let row = cell.run(stamp);
+            let row = cell.run(stamp, &Own::new());
             let message = row.get(ERROR).and_then(Value::as_str).map(str::to_owned);
             if let (Some(message), Ok(mut failed)) = (message, failed.lock()) {
                 failed.push(message);
@@ -198,11 +195,11 @@ pub fn rerun(args: &Rerun, out: &mut dyn Write) -> Result<(), Failure> {
     let is_wanted =
         |key: &str| args.keys.is_empty() || args.keys.iter().any(|wanted| wanted == key);
     rows.retain(|row| rows::key(row).is_some_and(is_wanted));
-    let mut differ = 0;
+    let (mut differ, stamp) = (0, Stamp::of("", Path::new(PROGRAM)));
     for row in &rows {
         let cell = cells::of_row(row)?;
         let key = rows::key(row).unwrap_or_default();
-        let mut changed = differences(row, &cell.run(&Stamp::of("")));
+        let mut changed = differences(row, &cell.run(&stamp, &Own::new()));
         if cell.key != key {
             changed.insert(
                 0,

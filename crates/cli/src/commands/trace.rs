@@ -4,7 +4,7 @@
 //! trace is exit code 2 with file and line, because nothing was tried with it yet. Losses of a
 //! conversion are told on standard error, never in the output.
 
-mod count;
+pub mod count;
 pub mod source;
 
 use std::io::{self, BufWriter, Write};

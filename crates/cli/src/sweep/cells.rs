@@ -9,13 +9,18 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::Path;
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
-use super::plan::{Values, simulation};
+use super::plan::Simulations;
 use super::rows::{ERROR, KEY, Row};
-use crate::commands::simulate;
+use crate::commands::simulate::Simulation;
 use crate::failure::Failure;
+use crate::flags::{Own, Values};
+
+/// The file of this program.
+pub const PROGRAM: &str = "/proc/self/exe";
 
 /// The version of this program.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -34,29 +39,29 @@ pub const ORIGIN: [&str; 6] = [
 const FILES: [&str; 2] = ["trace", "device-file"];
 
 /// A run.
-#[derive(Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Cell {
     /// The values of its flags.
     pub values: Values,
     /// Digests of the files it reads, by their names.
-    inputs: BTreeMap<String, String>,
+    pub inputs: BTreeMap<String, String>,
     /// The key of its row.
     pub key: String,
 }
 
 /// Digests of the program and the plan, for each row.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Stamp {
     program: Option<String>,
     plan: String,
 }
 
 impl Stamp {
-    /// Of a plan with this text.
+    /// Of a plan with this text, run by the program in this file.
     #[must_use]
-    pub fn of(plan: &str) -> Self {
+    pub fn of(plan: &str, program: &Path) -> Self {
         Self {
-            program: digest_of(Path::new("/proc/self/exe")).ok(),
+            program: digest_of(program).ok(),
             plan: hex(&Sha256::digest(plan.as_bytes())),
         }
     }
@@ -66,7 +71,7 @@ impl Stamp {
 ///
 /// # Errors
 /// A trace or a device file that is no file, or cannot be read.
-pub fn cells(all: Vec<Values>) -> Result<Vec<Cell>, Failure> {
+pub fn cells(all: Vec<Values>, own: &Own) -> Result<Vec<Cell>, Failure> {
     let (mut known, mut seen) = (BTreeMap::new(), std::collections::HashSet::new());
     let mut cells = Vec::new();
     for values in all {
@@ -76,6 +81,10 @@ pub fn cells(all: Vec<Values>) -> Result<Vec<Cell>, Failure> {
                 known.insert(name.clone(), input(Path::new(name))?);
             }
             inputs.insert(name.clone(), known[name].clone());
+        }
+        let reclaim = values.get("reclaim");
+        if let Some((name, method)) = reclaim.and_then(|name| own.get_key_value(name)) {
+            inputs.insert(name.clone(), method.digest.clone());
         }
         let text = json!([values, inputs, VERSION]).to_string();
         let key = hex(&Sha256::digest(text.as_bytes()))[..16].to_owned();
@@ -127,10 +136,20 @@ fn hex(bytes: &[u8]) -> String {
 impl Cell {
     /// Runs it; its row, with an error in place of a result if it failed.
     #[must_use]
-    pub fn run(&self, stamp: &Stamp) -> Row {
-        let mut row = self.outcome().unwrap_or_else(|failure| {
-            Map::from_iter([(ERROR.to_owned(), json!(failure.to_string()))])
-        });
+    pub fn run(&self, stamp: &Stamp, own: &Own) -> Row {
+        match self.outcome(own) {
+            Ok(row) => self.row(row, stamp),
+            Err(failure) => self.failed(&failure.to_string(), stamp),
+        }
+    }
+
+    /// The row of a run that failed.
+    #[must_use]
+    pub fn failed(&self, why: &str, stamp: &Stamp) -> Row {
+        self.row(Map::from_iter([(ERROR.to_owned(), json!(why))]), stamp)
+    }
+
+    fn row(&self, mut row: Row, stamp: &Stamp) -> Row {
         // Settings that are no column of the result: trace, workload, seed, methods.
         for (name, value) in &self.values {
             let name = name.replace('-', "_");
@@ -148,11 +167,16 @@ impl Cell {
         row
     }
 
-    fn outcome(&self) -> Result<Row, Failure> {
-        let args = simulation(&self.values).map_err(|refused| Failure::Usage(refused.why))?;
+    fn outcome(&self, own: &Own) -> Result<Row, Failure> {
+        let args = Simulations::default().of(&self.values, own);
+        let args = args.map_err(|refused| Failure::Usage(refused.why))?;
         // Notes of a single simulation would come once a run; rows say the same in columns.
         tracing::subscriber::with_default(tracing::subscriber::NoSubscriber::default(), || {
-            simulate::row(&args)
+            let simulation = Simulation::new(args, None)?;
+            match simulation.into_objects()?.pop() {
+                Some(object) => Ok(object),
+                None => Err(Failure::Run("no run".to_owned())),
+            }
         })
     }
 }
@@ -165,6 +189,6 @@ pub fn of_row(row: &Row) -> Result<Cell, Failure> {
     let settings = row.get("settings").cloned().unwrap_or_default();
     let values: Values = serde_json::from_value(settings)
         .map_err(|e| Failure::Usage(format!("settings of row {}: {e}", row[KEY])))?;
-    let cell = cells(vec![values])?.pop();
+    let cell = cells(vec![values], &Own::new())?.pop();
     cell.ok_or_else(|| Failure::Usage(format!("row {}: no settings", row[KEY])))
 }

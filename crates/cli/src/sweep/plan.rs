@@ -10,25 +10,22 @@
 //! Twelve runs. Every combination is parsed as the command line would be, before the first is run, so a plan has no
 //! rules of its own; an error has the line of the key.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
-use clap::error::{ContextKind, ContextValue};
-use clap::{CommandFactory, Parser};
-use forerun_core::preset::nearest;
 use toml::de::{DeTable, DeValue};
 
-use crate::args::{Args, Command, Simulate};
+use crate::args::{Command, Simulate};
 use crate::failure::Failure;
-
-/// Values of flags, by their names without dashes.
-pub type Values = BTreeMap<String, String>;
+use crate::flags::{self, Own, Parser, Refused, SIMULATE, Values};
 
 /// Not a flag: a parameter of the workload.
 const SEED: &str = "seed";
 
 /// Flags that are the sweep's own affair, or have no rows.
-const NONE: [&str; 4] = ["threads", "format", "validate", "help"];
+const NONE: [&str; 3] = ["threads", "format", "validate"];
+
+/// The longest plan: a list of names is a line.
+pub const BYTES_MAX: u64 = 1 << 20;
 
 /// Most runs of a plan: a row has 2 KB.
 const RUNS_MAX: usize = 1_000_000;
@@ -44,7 +41,7 @@ struct Key {
 ///
 /// # Errors
 /// No TOML, a key that is no flag of `forerun simulate`, a value that is none, a combination that cannot be run.
-pub fn read(path: &Path, text: &str) -> Result<Vec<Values>, Failure> {
+pub fn read(path: &Path, text: &str, own: &Own) -> Result<Vec<Values>, Failure> {
     let at = |line: usize, why: String| {
         Failure::Usage(format!("{}: line {line}: {why}", path.display()))
     };
@@ -81,8 +78,9 @@ pub fn read(path: &Path, text: &str) -> Result<Vec<Values>, Failure> {
         };
         all = all.iter().flat_map(varied).collect();
     }
+    let mut simulations = Simulations::default();
     for values in &all {
-        simulation(values).map_err(|refused| {
+        simulations.of(values, own).map_err(|refused| {
             let key = keys
                 .iter()
                 .find(|key| Some(&key.name) == refused.flag.as_ref());
@@ -101,18 +99,11 @@ fn line_of(text: &str, at: usize) -> usize {
 }
 
 fn key(name: &str, line: usize, value: &DeValue<'_>) -> Result<Key, String> {
-    let command = Args::command();
-    let simulate = command.find_subcommand("simulate");
-    let flags = simulate
-        .into_iter()
-        .flat_map(|command| command.get_arguments());
-    let flags: Vec<&str> = flags
-        .filter_map(clap::Arg::get_long)
-        .filter(|flag| !NONE.contains(flag))
-        .chain([SEED])
-        .collect();
-    if !flags.contains(&name) {
-        let known = nearest_of(name, &flags);
+    let flags = flags::flags(SIMULATE);
+    let flags = flags.iter().map(|flag| flag.name.as_str());
+    let flags = flags.filter(|flag| !NONE.contains(flag)).chain([SEED]);
+    if !flags.clone().any(|flag| flag == name) {
+        let known = flags::nearest_of(name, flags);
         return Err(format!(
             "{name}: no flag of `forerun simulate` that can be varied; the nearest are {known}"
         ));
@@ -148,74 +139,59 @@ fn scalar(value: &DeValue<'_>) -> Result<String, String> {
     }
 }
 
-fn nearest_of(name: &str, flags: &[&str]) -> String {
-    nearest(name, flags.iter().copied()).join(", ")
-}
-
-/// A combination that cannot be run.
+/// Simulations of values: one preset, on one number of disks, with one cache.
 #[derive(Debug)]
-pub struct Refused {
-    flag: Option<String>,
-    /// In the words of the command line.
-    pub why: String,
+pub struct Simulations(Parser);
+
+impl Default for Simulations {
+    fn default() -> Self {
+        Self(Parser::new(SIMULATE))
+    }
 }
 
-/// The simulation of these values: one preset, on one number of disks, with one cache.
-///
-/// # Errors
-/// Values that the command line would refuse, or several where there must be one.
-pub fn simulation(values: &Values) -> Result<Simulate, Refused> {
-    let mut values = values.clone();
-    if let (Some(seed), Some(workload)) = (values.remove(SEED), values.get_mut("workload")) {
-        *workload = match workload.strip_suffix(')') {
-            Some(begin) => format!("{begin},seed={seed})"),
-            None => format!("{workload}(seed={seed})"),
-        };
-    }
-    let flags = values
-        .iter()
-        .filter_map(|(name, value)| match value.as_str() {
-            "true" => Some(format!("--{name}")),
-            "false" => None,
-            value => Some(format!("--{name}={value}")),
-        });
-    let words = ["forerun", "simulate"].map(str::to_owned).into_iter();
-    let args = Args::try_parse_from(words.chain(flags)).map_err(|error| Refused {
-        flag: match error.get(ContextKind::InvalidArg) {
-            Some(ContextValue::String(arg)) => {
-                let name = arg.trim_start_matches("--").split([' ', '=']).next();
-                name.map(str::to_owned)
-            }
-            _ => None,
-        },
-        why: first_paragraph(&error.to_string()),
-    })?;
-    if !values.contains_key("preset") {
-        let why = "no preset: a plan names each, as in preset = [\"none\", \"forerun\"]".to_owned();
-        return Err(Refused { flag: None, why });
-    }
-    let Command::Simulate(simulate) = args.command else {
-        let why = "no simulation".to_owned();
-        return Err(Refused { flag: None, why });
-    };
-    for (flag, count) in [
-        ("preset", simulate.preset.0.len()),
-        ("disks", simulate.disks.len()),
-        ("cache-blocks", simulate.cache_blocks.len()),
-    ] {
-        if count > 1 {
-            return Err(Refused {
-                flag: Some(flag.to_owned()),
-                why: format!("{flag}: {count} values in one; each run has one: write a list"),
-            });
+impl Simulations {
+    /// The simulation of these values.
+    ///
+    /// # Errors
+    /// Values that the command line would refuse, or several where there must be one.
+    pub fn of(&mut self, values: &Values, own: &Own) -> Result<Simulate, Refused> {
+        let mut values = values.clone();
+        if let (Some(seed), Some(workload)) = (values.remove(SEED), values.get_mut("workload")) {
+            *workload = match workload.strip_suffix(')') {
+                Some(begin) => format!("{begin},seed={seed})"),
+                None => format!("{workload}(seed={seed})"),
+            };
         }
+        let without = |why: String| Refused { flag: None, why };
+        if !values.contains_key("preset") {
+            let why = "no preset: a plan names each, as in preset = [\"none\", \"forerun\"]";
+            return Err(without(why.to_owned()));
+        }
+        let reclaim = values
+            .get("reclaim")
+            .and_then(|name| own.get(name))
+            .cloned();
+        if reclaim.is_some() {
+            values.remove("reclaim");
+        }
+        let Command::Simulate(mut simulate) = self.0.parse(&values)? else {
+            return Err(without("no simulation".to_owned()));
+        };
+        if let Some(method) = reclaim {
+            simulate.methods.reclaim = Some(method.choice);
+        }
+        for (flag, count) in [
+            ("preset", simulate.preset.0.len()),
+            ("disks", simulate.disks.len()),
+            ("cache-blocks", simulate.cache_blocks.len()),
+        ] {
+            if count > 1 {
+                return Err(Refused {
+                    flag: Some(flag.to_owned()),
+                    why: format!("{flag}: {count} values in one; each run has one: write a list"),
+                });
+            }
+        }
+        Ok(*simulate)
     }
-    Ok(*simulate)
-}
-
-/// The message of an error of the command line, without the usage below it.
-fn first_paragraph(text: &str) -> String {
-    let lines = text.lines().take_while(|line| !line.is_empty());
-    let lines: Vec<&str> = lines.map(str::trim).collect();
-    lines.join(" ").trim_start_matches("error: ").to_owned()
 }

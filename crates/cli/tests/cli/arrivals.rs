@@ -74,6 +74,10 @@ fn readers_and_arrivals_that_cannot_be_are_refused() {
             "the trace has no times of arrival",
         ),
         (
+            format!("--trace {numbers} --arrivals 2x --preset none"),
+            "--arrivals: the trace has no times of arrival",
+        ),
+        (
             format!("--trace {trace} --arrivals 2x --loop closed --preset none"),
             "--arrivals: a closed loop has none",
         ),

@@ -48,6 +48,7 @@ const WATCH: &str = "forerun-watch";
 const CLI: &str = "forerun";
 const LAB: &str = "forerun-lab";
 const STORE: &str = "forerun-store";
+const COMMANDS: &str = "forerun";
 const ALL: &[&str] = &[
     CORE, BASELINES, SIM, IO, EMULATED, SURFACE, MOUNT, WATCH, STORE,
 ];
@@ -76,8 +77,10 @@ const DEPENDENCIES: &[Allowed] = &[
     any("crates/bed/Cargo.toml", &[CORE, SIM, EMULATED, SURFACE]),
     only(
         "python/Cargo.toml",
-        &[CORE, BASELINES, IO, SIM, EMULATED, SURFACE, LAB, STORE],
-        &["pyo3", "rustix", "tracing-subscriber"],
+        &[
+            CORE, BASELINES, IO, SIM, EMULATED, SURFACE, LAB, STORE, COMMANDS,
+        ],
+        &["pyo3", "rustix", "serde_json", "tracing-subscriber"],
     ),
 ];
 

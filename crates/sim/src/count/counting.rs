@@ -14,8 +14,9 @@ use core::str::FromStr;
 use forerun_core::spec::{Choice, ChoiceError};
 
 use super::distances::Distances;
-use super::optimum;
+use super::optimum::Uses;
 use super::policy::{Build, LIST, lru};
+use super::recency::Recency;
 use super::references::{References, WHOLE};
 
 /// Counts of references.
@@ -104,17 +105,39 @@ impl Counter {
         let is_lru = matches!(self, Self::Policy(choice) if choice.spec().name == lru::NAME);
         let counted = references.counted();
         let is_exact = counted.sample_per_million >= WHOLE;
-        if is_lru && is_exact && !counted.by_sizes && capacities.len() > 1 {
-            return lru_at_all(references, capacities, warm_up);
+        if is_lru && is_exact && !counted.by_sizes {
+            return match capacities {
+                [capacity] => vec![lru_at(references, *capacity, warm_up)],
+                _ => lru_at_all(references, capacities, warm_up),
+            };
+        }
+        if *self == Self::Optimum && is_exact {
+            return optimum_at_all(&references.uses(), capacities, warm_up);
         }
         let of = |capacity: &u64| self.count_one(references, *capacity, warm_up);
         capacities.iter().map(of).collect()
     }
 
+    /// The same of the last policy: the references are gone afterwards, so that the optimum need not keep them beside
+    /// their next uses.
+    #[must_use]
+    pub fn count_last(
+        &self,
+        references: &mut References,
+        capacities: &[u64],
+        warm_up: u64,
+    ) -> Vec<Counting> {
+        if *self == Self::Optimum && references.counted().sample_per_million >= WHOLE {
+            return optimum_at_all(&references.take_uses(), capacities, warm_up);
+        }
+        self.count(references, capacities, warm_up)
+    }
+
     fn run(&self, capacity: u64, items: Items<'_>, warm: u64) -> Counts {
         match self {
             Self::Optimum => {
-                optimum::count(items.map(|(object, _)| object).collect(), capacity, warm)
+                let uses = Uses::of(items.map(|(object, _)| object).collect());
+                uses.count(capacity, warm)
             }
             Self::Policy(choice) => {
                 let mut policy = choice.build()(capacity);
@@ -182,6 +205,25 @@ fn exact(counts: Counts) -> Counting {
         miss_ratio: ratio(counts.misses, counts.references),
         byte_miss_ratio: ratio(counts.missed_weight, counts.weight),
     }
+}
+
+/// The optimum at all capacities, from the same next uses.
+fn optimum_at_all(uses: &Uses, capacities: &[u64], warm_up: u64) -> Vec<Counting> {
+    let of = |capacity: &u64| exact(uses.count(*capacity, warm_up));
+    capacities.iter().map(of).collect()
+}
+
+/// LRU at one capacity, in lists without weights.
+fn lru_at(references: &References, capacity: u64, warm_up: u64) -> Counting {
+    let mut recency = Recency::new(usize::try_from(capacity).unwrap_or(usize::MAX));
+    let mut counts = Counts::default();
+    for (at, (object, _)) in (0..).zip(references.iter()) {
+        let is_hit = recency.touch(object);
+        if at >= warm_up {
+            counts.add(1, is_hit);
+        }
+    }
+    exact(counts)
 }
 
 /// LRU at all capacities, from one pass.

@@ -12,6 +12,7 @@
 //! et al., SHARDS, FAST 2015); what is left out is only counted.
 
 use super::Numbering;
+use super::optimum::Uses;
 use crate::random::mix;
 use crate::trace::{Op, Place, Record};
 
@@ -134,6 +135,9 @@ impl References {
     }
 
     fn is_sampled(&self, device: u16, block: u64) -> bool {
+        if self.counted.sample_per_million >= WHOLE {
+            return true;
+        }
         let hash = mix(block ^ u64::from(device).rotate_right(16) ^ SEED);
         let part = (u128::from(hash) * u128::from(WHOLE)) >> 64;
         part < u128::from(self.counted.sample_per_million)
@@ -165,6 +169,21 @@ impl References {
         let weights = self.weights.iter().copied();
         let weights = weights.chain(core::iter::repeat(1));
         self.objects.iter().copied().zip(weights)
+    }
+
+    /// The next use of each reference.
+    pub(super) fn uses(&self) -> Uses {
+        Uses::of(self.objects.clone())
+    }
+
+    /// The same, in the place of the references.
+    pub(super) fn take_uses(&mut self) -> Uses {
+        Uses::of(core::mem::take(&mut self.objects))
+    }
+
+    /// Frees the lookup of objects, once all references are there.
+    pub fn end(&mut self) {
+        self.numbering.forget_lookup();
     }
 
     /// How many are kept.

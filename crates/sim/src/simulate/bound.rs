@@ -15,7 +15,7 @@ use forerun_core::{Bytes, Nanos};
 
 use super::placing::Placing;
 use super::recorded::Recorded;
-use crate::count::{Future, optimal_misses};
+use crate::count::optimum::Uses;
 use crate::device::Device;
 use crate::device::needs::{Needs, Run};
 use crate::hinted::host::Host;
@@ -76,8 +76,7 @@ fn fewest_fetches(recorded: &Recorded, cache_blocks: u32) -> (u64, &'static str)
         return (distinct as u64, "compute + driver of each block once");
     }
     let blocks = references.iter().map(|reference| reference.block.0);
-    let future = Future::numbered(blocks, distinct);
-    let misses = optimal_misses(&future, cache_blocks as usize);
+    let misses = Uses::of(blocks.collect()).misses(cache_blocks.into());
     (misses, "compute + driver")
 }
 

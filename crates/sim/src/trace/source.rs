@@ -125,6 +125,13 @@ impl Source {
     /// Reads the next record of a given size; false at the end.
     pub(super) fn next_record(&mut self, bytes: usize) -> Result<bool, Cause> {
         self.unit.clear();
+        // The usual case: it is in the buffer as a whole.
+        if let Some(record) = self.bytes.buffer().get(..bytes) {
+            self.unit.extend_from_slice(record);
+            self.bytes.consume(bytes);
+            self.byte += bytes as u64;
+            return Ok(true);
+        }
         let read = (&mut self.bytes)
             .take(bytes as u64)
             .read_to_end(&mut self.unit)

@@ -16,35 +16,27 @@ use crate::composition;
 use crate::failure::Failure;
 
 /// The surroundings of all runs.
-///
-/// # Errors
-/// A block beyond a disk's end.
-pub(super) fn grid<'a>(
-    args: &Simulate,
-    input: &'a NamedInput,
-    disk: &'a Disk,
-) -> Result<Grid<'a>, Failure> {
-    let grid = Grid {
+pub(super) fn grid<'a>(args: &Simulate, input: &'a NamedInput, disk: &'a Disk) -> Grid<'a> {
+    Grid {
         notice: args.noticing.notice.unwrap_or_default(),
         fetch_units: args.fetch_units(),
         warm: args.warm.clone(),
         layout: args.layout(),
         pacing: args.pacing(),
         ..Grid::new(&input.input, disk, args.driver)
-    };
-    check_ends(args, input, &grid)?;
-    Ok(grid)
+    }
 }
 
 /// All runs, of which every one can be tried.
 ///
 /// # Errors
-/// A preset that does not go with the device or the input.
+/// A preset that does not go with the device or the input, a block beyond a disk's end.
 pub(super) fn runs(
     args: &Simulate,
     input: &NamedInput,
     grid: &Grid<'_>,
 ) -> Result<Vec<GridRun>, Failure> {
+    check_ends(args, input, grid)?;
     check_flags(args)?;
     let adjust = |settings: &mut Settings| {
         composition::replace(settings, &args.methods);
@@ -59,7 +51,9 @@ pub(super) fn runs(
         for wanted in wanted(args) {
             for cache_blocks in &args.cache_blocks {
                 let run = grid.plan(&preset, wanted, *cache_blocks, &adjust);
-                runs.push(run.map_err(|e| refused(&input.name, preset.name(), *cache_blocks, e))?);
+                runs.push(
+                    run.map_err(|e| refused(args, &input.name, preset.name(), *cache_blocks, e))?,
+                );
             }
         }
     }
@@ -75,13 +69,20 @@ fn wanted(args: &Simulate) -> Vec<Option<u16>> {
 }
 
 /// A refusal in the words of the flags.
-fn refused(input: &str, preset: &str, cache_blocks: u32, refusal: Refusal) -> Failure {
+fn refused(
+    args: &Simulate,
+    input: &str,
+    preset: &str,
+    cache_blocks: u32,
+    refusal: Refusal,
+) -> Failure {
     let of_preset = |why: &str| format!("--preset {preset}: {why}");
     Failure::Usage(match refusal {
         Refusal::Readers => format!("--preset {preset}: {refusal} (see `forerun list presets`)"),
         Refusal::Pacing | Refusal::Made => {
             of_preset(&format!("--readers-by, --loop and --arrivals: {refusal}"))
         }
+        Refusal::Untimed if args.when.is_none() => format!("{input}: --arrivals: {refusal}"),
         Refusal::Untimed => format!("{input}: --loop: {refusal}"),
         Refusal::Unit => of_preset("--device unit is for hinted methods"),
         Refusal::FirstUse => format!(

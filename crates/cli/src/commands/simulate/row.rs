@@ -28,7 +28,6 @@ pub(super) struct Row {
     /// The workload as it was named.
     pub(super) workload: Option<String>,
     pub(super) preset: String,
-    pub(super) is_hinted: bool,
     pub(super) is_unit: bool,
     pub(super) device: String,
     pub(super) scheduler: String,
@@ -53,20 +52,8 @@ pub(super) struct Row {
     pub(super) over_reverse: Option<f64>,
 }
 
-/// Sets each hinted run against reverse aggressive, where that ran too.
-pub(super) fn compare(rows: &mut [Row]) {
-    let reverse = rows
-        .iter()
-        .filter(|r| r.preset.starts_with("reverse-aggressive"));
-    let reverse: Vec<_> = reverse
-        .map(|r| (r.disks, r.cache_blocks, r.outcome.elapsed))
-        .collect();
-    for row in rows.iter_mut().filter(|row| row.is_hinted) {
-        let own = |r: &&(u16, u32, u64)| (r.0, r.1) == (row.disks, row.cache_blocks);
-        let best = reverse.iter().filter(own).map(|r| r.2).min();
-        row.over_reverse = best.and_then(|best| ratio(row.outcome.elapsed, best));
-    }
-}
+/// Its column.
+pub(super) const OVER_REVERSE: &str = "over_reverse_aggressive";
 
 /// How many times as long, to a ten thousandth.
 fn ratio(time: u64, least: u64) -> Option<f64> {
@@ -108,7 +95,6 @@ impl Row {
             trace: args.trace.is_some().then(|| input.to_owned()),
             workload: args.workload.clone(),
             preset: preset.name().to_owned(),
-            is_hinted: preset.is_hinted(),
             is_unit,
             device: grid.disk.name().to_owned(),
             scheduler: grid.disk.scheduler().to_owned(),
@@ -128,6 +114,11 @@ impl Row {
             bound,
             over_reverse: None,
         })
+    }
+
+    /// How many times as long as the best of others.
+    pub(super) fn over(&self, best: u64) -> Option<f64> {
+        ratio(self.outcome.elapsed, best)
     }
 
     /// Where blocks lie, for a table.
@@ -197,7 +188,7 @@ impl Row {
             (least, json!(self.bound.least)),
             ("bound_kind", json!(self.bound.kind)),
             ("over_bound", json!(ratio(run.elapsed, self.bound.least))),
-            ("over_reverse_aggressive", json!(self.over_reverse)),
+            (OVER_REVERSE, json!(self.over_reverse)),
             (
                 "readers_by",
                 json!(self.pacing.map(|pacing| pacing.readers.name())),

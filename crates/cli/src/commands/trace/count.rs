@@ -8,7 +8,7 @@ use std::io::Write;
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use forerun_sim::count::counting::{Counter, Counting, Ratio};
 use forerun_sim::count::references::{Counted, References, ReferencesError, WHOLE};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::{counted, records};
 use crate::args::{Capacity, Format, TraceCount};
@@ -21,28 +21,60 @@ use crate::quantity::size;
 /// # Errors
 /// A trace that cannot be read or kept, or a capacity that is none of it.
 pub(super) fn run(args: &TraceCount, out: &mut dyn Write) -> Result<(), Failure> {
-    let has_optimum = args
-        .policy
-        .0
-        .iter()
-        .any(|(_, counter)| *counter == Counter::Optimum);
-    if args.sizes && has_optimum {
+    let (rows, references) = count(args)?;
+    print(&rows, args, &references, out)
+}
+
+/// The columns of all rows, policies by capacities.
+///
+/// # Errors
+/// See [`run`].
+pub fn objects(args: &TraceCount) -> Result<Vec<Map<String, Value>>, Failure> {
+    let (rows, references) = count(args)?;
+    let object = |row: &Row| {
+        let columns = row.columns(args, &references).into_iter();
+        columns
+            .map(|(name, value)| (name.to_owned(), value))
+            .collect()
+    };
+    Ok(rows.iter().map(object).collect())
+}
+
+fn count(args: &TraceCount) -> Result<(Vec<Row>, References), Failure> {
+    let is_optimum = |(_, counter): &(String, Counter)| *counter == Counter::Optimum;
+    if args.sizes && args.policy.0.iter().any(is_optimum) {
         let why = "--policy opt: no optimum is known for objects of several sizes (--sizes)";
         return Err(Failure::Usage(why.to_owned()));
     }
-    let references = references(args)?;
+    let mut references = references(args)?;
+    references.end();
     let capacities = capacities(args, &references)?;
+    let policies = &args.policy.0;
+    // The optimum last, which needs the memory of the references.
+    let mut order: Vec<usize> = (0..policies.len()).collect();
+    order.sort_by_key(|at| is_optimum(&policies[*at]));
+    let last = order.pop();
+    let mut counted: Vec<(usize, Vec<Counting>)> = Vec::new();
+    for at in order {
+        let counter = &policies[at].1;
+        counted.push((at, counter.count(&references, &capacities, args.warm_up)));
+    }
+    if let Some(at) = last {
+        let counter = &policies[at].1;
+        let results = counter.count_last(&mut references, &capacities, args.warm_up);
+        counted.push((at, results));
+    }
+    counted.sort_by_key(|(at, _)| *at);
     let mut rows = Vec::new();
-    for (name, counter) in &args.policy.0 {
-        let results = counter.count(&references, &capacities, args.warm_up);
+    for (at, results) in counted {
         let results = capacities.iter().zip(results);
         rows.extend(results.map(|(capacity, counting)| Row {
-            policy: name.clone(),
+            policy: policies[at].0.clone(),
             capacity: *capacity,
             counting,
         }));
     }
-    print(&rows, args, &references, out)
+    Ok((rows, references))
 }
 
 /// All references of the trace, or those of the sample.
@@ -199,7 +231,7 @@ fn print(
 ) -> Result<(), Failure> {
     let columns = rows.iter().map(|row| row.columns(args, references));
     let text = match args.format {
-        Format::Table => table(rows, args),
+        Format::Table => table(rows, args, references),
         Format::Json => columns
             .map(|columns| {
                 let columns = columns
@@ -231,20 +263,26 @@ fn print(
         .map_err(|e| Failure::output(&e))
 }
 
-fn table(rows: &[Row], args: &TraceCount) -> String {
+fn table(rows: &[Row], args: &TraceCount, references: &References) -> String {
     let mut table = Table::new();
     table
         .load_preset(presets::NOTHING)
         .set_content_arrangement(ContentArrangement::Disabled);
-    let mut head = vec![
-        "policy",
-        if args.sizes { "bytes" } else { "objects" },
-        "references",
-        "misses",
-        "miss ratio",
-    ];
+    let unit = if args.sizes { "bytes" } else { "objects" };
+    let mut head = ["policy", unit, "references", "misses"]
+        .map(str::to_owned)
+        .to_vec();
+    head.push(match args.sample {
+        // The misses of a sample are set against its share of all references, not against its own.
+        Some(share) => format!(
+            "miss ratio (misses of {} % of {})",
+            f64::from(share) / f64::from(WHOLE / 100),
+            references.all().saturating_sub(args.warm_up)
+        ),
+        None => "miss ratio".to_owned(),
+    });
     if args.sizes {
-        head.push("byte miss ratio");
+        head.push("byte miss ratio".to_owned());
     }
     table.set_header(head);
     let ratio = |ratio: Ratio| match args.sample {
