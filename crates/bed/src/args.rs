@@ -178,6 +178,9 @@ struct SmallArgs {
     /// Compare with this forerun binary
     #[arg(long, value_name = "PATH")]
     forerun: Option<PathBuf>,
+    /// Compare the file system with and without `forerun watch` in place of mounts
+    #[arg(long, requires = "forerun")]
+    watch: bool,
     /// Memory of forerun
     #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = quantity::bytes)]
     memory: u64,
@@ -352,6 +355,7 @@ impl SmallArgs {
         let comparison = small::Comparison {
             files: self.files,
             forerun: self.forerun,
+            watches: self.watch,
             memory_bytes: self.memory,
             runs: self.runs,
         };

@@ -12,7 +12,7 @@
 //! ```
 //!
 //! Candidates: the file system itself, [`passthrough`](crate::passthrough) on it, `forerun mount`,
-//! and that with `--unchanging`. On an emulated disk the passes are cold only, and the programs
+//! and that with `--unchanging`; or the file system itself beside `forerun watch` (`--watch`). On an emulated disk the passes are cold only, and the programs
 //! those whose order of reading differs: a pass takes minutes there. The table shows the median
 //! over the runs; ratios are of medians, to the source and to the passthrough. Of an emulated disk
 //! the bytes and switches of each run are counted, too.
@@ -24,9 +24,9 @@ mod print;
 mod program;
 
 use std::fs;
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use serde::Serialize;
@@ -52,6 +52,8 @@ pub struct Comparison {
     pub files: Vec<u64>,
     /// The binary, if it is compared.
     pub forerun: Option<PathBuf>,
+    /// Whether it watches the file system, in place of mounts.
+    pub watches: bool,
     /// Its memory.
     pub memory_bytes: u64,
     /// Runs of each.
@@ -70,6 +72,8 @@ pub enum Side {
     Forerun,
     /// The same with `--unchanging`.
     Unchanging,
+    /// The bed's own, beside `forerun watch`.
+    Watch,
 }
 
 /// Which pass over the files.
@@ -193,13 +197,20 @@ struct Bench<'a> {
 
 impl Bench<'_> {
     fn measure(&mut self, progress: &mut dyn Write) -> Result<(), Failure> {
-        let mut sides = vec![Side::Source, Side::Passthrough];
-        if self.comparison.forerun.is_some() {
-            sides.extend([Side::Forerun, Side::Unchanging]);
-        }
+        let mut sides = match (self.comparison.watches, &self.comparison.forerun) {
+            (true, _) => vec![Side::Source, Side::Watch],
+            (_, None) => vec![Side::Source, Side::Passthrough],
+            _ => vec![
+                Side::Source,
+                Side::Passthrough,
+                Side::Forerun,
+                Side::Unchanging,
+            ],
+        };
         let programs: &[Program] = match self.bed.disks.is_local() {
             _ if self.bed.files.file_bytes >= part::FROM_BYTES => Program::PARTS,
             true => &[Program::Tar, Program::Grep, Program::Find, Program::Random],
+            false if self.comparison.watches => &[Program::Tar, Program::Grep, Program::Random],
             false => &[Program::Tar, Program::Random],
         };
         for run in 1..=self.comparison.runs {
@@ -221,13 +232,13 @@ impl Bench<'_> {
     /// One program on one candidate, cold and, on a local disk, warm.
     fn run_one(&mut self, program: Program, side: Side) -> Result<(), Failure> {
         cold::again(self.bed, &self.place, &self.bed.queue)?;
-        let mounted = self.start(side)?;
+        let running = self.start(side)?;
         let folder = match side {
-            Side::Source => self.place.files.clone(),
+            Side::Source | Side::Watch => self.place.files.clone(),
             _ => self.place.rival.clone(),
         };
         let passed = self.passes(program, side, &folder);
-        let stopped = mounted.map_or(Ok(()), Mounted::stop);
+        let stopped = running.map_or(Ok(()), Running::stop);
         passed?;
         stopped
     }
@@ -255,8 +266,8 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// Mounts a candidate, if it is one that is mounted.
-    fn start(&mut self, side: Side) -> Result<Option<Mounted>, Failure> {
+    /// Starts the program of a candidate, if it has one.
+    fn start(&mut self, side: Side) -> Result<Option<Running>, Failure> {
         let (source, path) = (&self.place.files, &self.place.rival);
         let (name, command) = match (side, &self.comparison.forerun) {
             (Side::Passthrough, _) => {
@@ -272,9 +283,13 @@ impl Bench<'_> {
                 }
                 (("forerun mount", End::Signal), command)
             }
+            (Side::Watch, Some(program)) => {
+                return watch(program, source).map(|child| Some(Running::Watch(child)));
+            }
             _ => return Ok(None),
         };
-        Mounted::start(&mut self.state, path, name, command, None).map(Some)
+        let mounted = Mounted::start(&mut self.state, path, name, command, None)?;
+        Ok(Some(Running::Mounted(mounted)))
     }
 
     fn forerun(&self, program: &Path) -> Result<Command, Failure> {
@@ -290,6 +305,56 @@ impl Bench<'_> {
             command.arg("--profile").arg(&path);
         }
         Ok(command)
+    }
+}
+
+/// The program of a candidate.
+enum Running {
+    Mounted(Mounted),
+    Watch(Child),
+}
+
+impl Running {
+    fn stop(self) -> Result<(), Failure> {
+        match self {
+            Self::Mounted(mounted) => mounted.stop(),
+            Self::Watch(mut child) => {
+                // It ends with its input.
+                drop(child.stdin.take());
+                let status = child.wait();
+                let status = status.map_err(|e| Failure::Run(format!("forerun watch: {e}")))?;
+                match status.success() {
+                    true => Ok(()),
+                    false => Err(Failure::Run(format!("forerun watch: {status}"))),
+                }
+            }
+        }
+    }
+}
+
+/// `forerun watch` on a folder, once it works.
+fn watch(program: &Path, folder: &Path) -> Result<Child, Failure> {
+    let mut command = tool::at_ordinary_io_priority(program);
+    command
+        .args(["watch", "--until-input-ends"])
+        .arg(folder)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped());
+    let mut child = command.spawn().at(program)?;
+    let mut first = String::new();
+    if let Some(output) = child.stdout.take() {
+        let mut output = BufReader::new(output);
+        output.read_line(&mut first).at(program)?;
+        // What it prints at its end is of no use, and must not break it.
+        std::thread::spawn(move || std::io::copy(&mut output, &mut std::io::sink()));
+    }
+    match first.starts_with("watching ") {
+        true => Ok(child),
+        false => {
+            let _ = child.kill();
+            let _ = child.wait();
+            Err(Failure::Run("forerun watch did not begin".into()))
+        }
     }
 }
 
@@ -331,6 +396,7 @@ fn of_one_bed(files: u64, measured: &[(Key, Measured)]) -> Vec<Row> {
         Side::Passthrough,
         Side::Forerun,
         Side::Unchanging,
+        Side::Watch,
     ];
     let passes = Program::ALL
         .iter()

@@ -263,6 +263,13 @@ pub const LIST: &[Entry] = &[
         "`forerun doctor MOUNTPOINT` says which of the two.",
     ),
     entry(
+        "silent-daemon",
+        Forerun,
+        "no answer within .. s from .., a mount or watch that is stopped or at work",
+        "A daemon listens and does not answer: it is stopped (SIGSTOP, a frozen control group), or a call of it hangs.",
+        "`kill -CONT PROCESS` wakes a stopped one; `ps -o stat,wchan PROCESS` says which of the two.",
+    ),
+    entry(
         "readahead-kept",
         Forerun,
         "the kernel's value stays, only root may set it",

@@ -52,7 +52,7 @@ impl Answers for OfMount {
             },
             Question::Limits | Question::Hint { .. } => Answer::Limits(watched.limits()),
             Question::Pause | Question::Resume => {
-                Answer::Error("this is a mount: `forerun watch` alone can pause".into())
+                Answer::Refused("this is a mount: `forerun watch` alone can pause".into())
             }
         }
     }

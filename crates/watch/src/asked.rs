@@ -19,7 +19,7 @@ use std::time::Duration;
 use forerun_core::Ledger;
 use forerun_surface::daemon::announced::Range;
 use forerun_surface::daemon::control::{Answer, Answers, Question};
-use forerun_surface::daemon::report::Report;
+use forerun_surface::daemon::report::{Limits, Report};
 
 /// How long the loop may take.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -37,6 +37,8 @@ pub(crate) enum Wish {
 #[derive(Clone, Debug)]
 pub(crate) struct Told {
     pub(crate) report: Report,
+    /// Its limits.
+    pub(crate) limits: Limits,
     /// The counters of its engines.
     pub(crate) ledger: Ledger,
 }
@@ -79,13 +81,15 @@ impl Asks {
 impl Answers for Asks {
     fn answer(&self, question: Question) -> Answer {
         let wish = match question {
-            Question::Stats => Wish::Told,
+            Question::Stats | Question::Limits => Wish::Told,
             Question::Pause => Wish::Pause(true),
             Question::Resume => Wish::Pause(false),
-            _ => return Answer::Error(UNKNOWN.into()),
+            _ => return Answer::Refused(UNKNOWN.into()),
         };
+        let is_limits = question == Question::Limits;
         match (wish, self.ask(wish)) {
             (_, None) => Answer::Error("the watch does not answer".into()),
+            (Wish::Told, Some(told)) if is_limits => Answer::Limits(told.limits),
             (Wish::Told, Some(told)) => Answer::Stats(Box::new(told.report)),
             (Wish::Pause(_), Some(told)) => {
                 Answer::Paused(told.report.watch.is_some_and(|watch| watch.is_paused))
@@ -98,7 +102,7 @@ impl Answers for Asks {
     }
 }
 
-const UNKNOWN: &str = "this is a watch: it takes stats, pause and resume";
+const UNKNOWN: &str = "this is a watch: it takes stats, limits, pause and resume";
 
 #[cfg(test)]
 mod tests {
@@ -119,7 +123,8 @@ mod tests {
         drop(answer);
         let (is_answered, asks) = asking.join().unwrap();
         assert!(!is_answered);
-        assert_eq!(asks.answer(Question::Limits), Answer::Error(UNKNOWN.into()));
+        let set = Question::SetMemory { bytes: 1 << 30 };
+        assert_eq!(asks.answer(set), Answer::Refused(UNKNOWN.into()));
         drop(asked);
         assert!(asks.ask(Wish::Told).is_none());
     }

@@ -11,6 +11,7 @@
 //! mounts, sysfs                 which file system, and which disks below it
 //! windows, disks, memory        the engine, what it is told             deciding
 //! limit                         a limit for one open file, and back     setting
+//! small, filler                 files of folders, before they are read  filling
 //! watch                         all of it in one loop
 //! asked, told                   questions of users, and the state that answers them
 //! ```
@@ -24,6 +25,7 @@ pub mod causes;
 pub mod descriptors;
 pub mod disks;
 pub mod exclude;
+mod filler;
 pub mod limit;
 pub mod memory;
 pub mod mounts;
@@ -32,6 +34,7 @@ pub mod process;
 pub mod rings;
 pub mod sample;
 mod signals;
+pub mod small;
 mod steering;
 pub mod streams;
 pub mod sysfs;

@@ -101,7 +101,7 @@ impl Rings {
             format!("({})", each.collect::<Vec<_>>().join(" || "))
         };
         let pages = match seeing {
-            Seeing::Readahead => format!("{} && size != 0", any("s_dev", file_systems)),
+            Seeing::Readahead => any("s_dev", file_systems),
             // Read, ahead, with and without a wait of the sender; of metadata none.
             Seeing::Block => format!(
                 "{} && (rwbs == \"RA\" || rwbs == \"RAS\")",
@@ -163,10 +163,15 @@ impl Ring {
         let names = seeing.events();
         let open = |(at, point): (usize, &Tracepoint)| {
             let is_lazy = at >= seeing.urgent().len();
-            let filter = if is_lazy { reads } else { pages };
+            let filter = match names[at].1 {
+                _ if is_lazy => reads.to_owned(),
+                // Neither a window before nor the begin of a file: a random read.
+                "page_cache_sync_ra" => format!("{pages} && (size != 0 || index == 0)"),
+                _ => pages.to_owned(),
+            };
             let event = event(point.id, is_lazy, processor);
             event
-                .and_then(|event| set_filter(&event, filter).map(|()| event))
+                .and_then(|event| set_filter(&event, &filter).map(|()| event))
                 .map_err(|error| refused(names[at], &error))
         };
         let events = points.iter().enumerate().map(open);

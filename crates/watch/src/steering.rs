@@ -67,6 +67,9 @@ impl Watch {
             device: event.device,
             inode: event.inode,
         };
+        if self.small_file(at, key, event) || event.size == 0 {
+            return;
+        }
         let place = match self.streams.of(key, event) {
             Of::None => return,
             Of::New => self.begin(at, key, event),
@@ -130,8 +133,13 @@ impl Watch {
         }
     }
 
-    /// Whether a stream may be steered, and by which engine.
-    fn admit(&mut self, at: usize, key: FileKey, event: &Ahead) -> Result<Admitted, Cause> {
+    /// The program that reads a file, and its descriptor, if it may be steered.
+    pub(crate) fn reader_of(
+        &mut self,
+        at: usize,
+        key: FileKey,
+        event: &Ahead,
+    ) -> Result<(Program, Found, PathBuf), Cause> {
         let program = Program::of(event.process).ok_or(Cause::Ended)?;
         if program.is_kernel {
             return Err(Cause::KernelThread);
@@ -139,23 +147,21 @@ impl Watch {
         if is_idle(event.thread) {
             return Err(Cause::Idle);
         }
-        let Found {
-            file,
-            number,
-            bytes,
-        } = self.descriptors.find(event.process, key, event.index)?;
-        drop(file);
-        let path = path_of(event.process, number);
+        let found = self.descriptors.find(event.process, key, event.index)?;
+        let path = path_of(event.process, found.number);
         let below = &self.file_systems[at].below;
         let is_below = below.is_empty() || below.iter().any(|below| path.starts_with(below));
-        if !is_below
-            || self
-                .excludes
-                .iter()
-                .any(|rule| rule.is_true_of(&program, &path))
-        {
+        let mut rules = self.excludes.iter();
+        if !is_below || rules.any(|rule| rule.is_true_of(&program, &path)) {
             return Err(Cause::Excluded);
         }
+        Ok((program, found, path))
+    }
+
+    /// Whether a stream may be steered, and by which engine.
+    fn admit(&mut self, at: usize, key: FileKey, event: &Ahead) -> Result<Admitted, Cause> {
+        let (program, found, _) = self.reader_of(at, key, event)?;
+        let Found { number, bytes, .. } = found;
         let domain = self
             .domain(at, Domain::of(&program))
             .ok_or(Cause::NotRaised)?;
@@ -289,6 +295,11 @@ impl Watch {
         let Some(Steered::By { domain, .. }) = steered else {
             return;
         };
+        self.lessen(domain, time);
+    }
+
+    /// The memory that a domain is told of becomes smaller.
+    pub(crate) fn lessen(&mut self, domain: usize, time: Nanos) {
         let now = self.since_start(time);
         let engine = &mut self.engines[domain];
         if time.since(engine.lessened).0 >= LESS_EVERY {

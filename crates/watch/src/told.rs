@@ -9,7 +9,7 @@ use forerun_core::Ledger;
 use forerun_surface::daemon::metrics::family::{Page, Sample};
 use forerun_surface::daemon::metrics::page;
 use forerun_surface::daemon::report::{
-    FileSystemReport, NotSteeredReport, OpenFileReport, QueueReport, Report, StreamReport,
+    FileSystemReport, Limits, NotSteeredReport, OpenFileReport, QueueReport, Report, StreamReport,
     WatchReport,
 };
 use forerun_surface::stats;
@@ -60,7 +60,29 @@ impl Watch {
             queues,
             watch: Some(self.beside(paths)),
         };
-        Told { report, ledger }
+        let limits = self.limits();
+        Told {
+            report,
+            limits,
+            ledger,
+        }
+    }
+
+    /// Memory that is reckoned with, and the readahead of the first file system.
+    fn limits(&mut self) -> Limits {
+        let told = self.engines.iter().map(|engine| engine.windows.memory().0);
+        let told = told.reduce(u64::saturating_add);
+        let memory = self.settings.memory.0;
+        let own = self.file_systems.first_mut();
+        let own = own.and_then(|of| of.limit.pages().ok());
+        Limits {
+            version: env!("CARGO_PKG_VERSION").into(),
+            preset: forerun_core::preset::default().name.into(),
+            memory_bytes: memory,
+            memory_limit_bytes: told.unwrap_or(memory),
+            engine_limit_bytes: told.unwrap_or(memory),
+            kernel_readahead_bytes: own.map(|pages| u64::from(pages * PAGE_KIB) << 10),
+        }
     }
 
     /// The counters of all engines.
@@ -151,7 +173,7 @@ fn text(path: &Path) -> String {
 /// The page of the metrics.
 pub(crate) fn metrics(told: &Told) -> String {
     let mut page = Page::default();
-    let Told { report, ledger } = told;
+    let Told { report, ledger, .. } = told;
     let watch = report.watch.clone().unwrap_or_default();
     page::build(&mut page);
     let labels = vec![

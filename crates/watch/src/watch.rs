@@ -5,12 +5,11 @@
 //! they are still open.
 
 use std::collections::HashMap;
-use std::fs::{DirBuilder, File};
-use std::io::{self, BufWriter, Write};
+use std::fs::File;
+use std::io::{BufWriter, Write};
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
-use std::os::unix::fs::DirBuilderExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
@@ -36,6 +35,7 @@ use crate::mounts::{self, FileSystem};
 use crate::rings::Rings;
 use crate::sample::{Record, Request, Seeing};
 use crate::signals::Signals;
+use crate::small::{self, Small};
 use crate::streams::Streams;
 use crate::told;
 use crate::tracepoint::{Tracepoint, tracefs};
@@ -146,6 +146,8 @@ pub struct Account {
 pub struct Report {
     /// Its counters.
     pub counts: Counts,
+    /// Those of small files.
+    pub small: small::Counts,
     /// Bytes that were not steered.
     pub causes: Causes,
     /// Its file systems.
@@ -174,10 +176,11 @@ pub struct Watch {
     pub(crate) touched: HashMap<(u32, FileKey), u64>,
     seeing: Seeing,
     pub(crate) bios: Bios,
+    pub(crate) small: Small,
     /// Readers that were looked for in /proc since the last tick.
     finds: u32,
     pub(crate) paths: Vec<PathBuf>,
-    settings: Settings,
+    pub(crate) settings: Settings,
     journal: Option<PathBuf>,
     signals: Signals,
     asked: Receiver<Asked>,
@@ -215,7 +218,11 @@ impl Watch {
         for (at, below) in found {
             let record = match wanted.is_dry {
                 true => None,
-                false => Some(record(&wanted.folder, &at)?),
+                // What a watch left raised that was killed together with its guardian is put back.
+                false => {
+                    let knob = Knob::new(at.limit.clone());
+                    Some(Changed::of_bdi(&wanted.folder, &at.bdi, [knob])?)
+                }
             };
             let limit = Limit::open(&at.limit, record)?;
             let disks = Disks::new(&at.disks, at.spread, || {
@@ -254,6 +261,7 @@ impl Watch {
             touched: HashMap::new(),
             seeing,
             bios: Bios::default(),
+            small: Small::start(seeing, &signals)?,
             finds: 0,
             paths: wanted.paths.into_iter().map(canonical).collect(),
             settings,
@@ -312,6 +320,7 @@ impl Watch {
                 break;
             }
             self.answer();
+            self.take_done();
             self.rings.take(&mut records);
             for record in &records {
                 match record {
@@ -409,6 +418,7 @@ impl Watch {
             engines.for_each(|engine| engine.windows.costs(time, profile.clone()));
         }
         self.tell_memory(now);
+        self.forget_idle_folders();
         self.engines
             .iter_mut()
             .for_each(|engine| engine.windows.flush());
@@ -498,6 +508,7 @@ impl Watch {
         let processor = clock_gettime(ClockId::ProcessCPUTime);
         Report {
             counts: self.counts,
+            small: self.small.counts,
             causes: self.causes.clone(),
             accounts,
             ran: Duration::from_nanos(monotonic().since(self.start).0),
@@ -528,20 +539,6 @@ impl Watch {
     pub(crate) fn since_start(&self, time: Nanos) -> Nanos {
         time.since(self.start)
     }
-}
-
-/// The record of a file system's limit. What a watch left raised that was killed together with its guardian is put back.
-fn record(folder: &Path, at: &FileSystem) -> Result<Changed, Failure> {
-    let path = folder.join(format!("watch-{}", at.bdi));
-    let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
-    made.map_err(|error| Failure::unusable(folder, error))?;
-    Changed::create(&path, [Knob::new(at.limit.clone())]).map_err(|error| match error.kind() {
-        io::ErrorKind::WouldBlock => {
-            let why = "another `forerun watch` runs on this file system";
-            Failure::unusable(&path, why)
-        }
-        _ => Failure::unusable(&path, error),
-    })
 }
 
 /// The control socket and the metrics of a watch that is about to run.

@@ -20,6 +20,8 @@
 //!
 //! The journal has all of it, and `forerun replay` decides the same windows.
 
+mod ahead;
+
 use std::collections::VecDeque;
 use std::io::{self, Write};
 
@@ -27,6 +29,7 @@ use forerun_baselines::METHODS;
 use forerun_core::depth::{Depth, DeviceFacts, StreamFacts};
 use forerun_core::detect::Access;
 use forerun_core::journal::{Entry, head};
+use forerun_core::next_file;
 use forerun_core::protocol::Wants;
 use forerun_core::settings::SettingsError;
 use forerun_core::spec::Choice;
@@ -35,6 +38,8 @@ use forerun_core::{
     Block, Bytes, DeviceId, Engine, Extent, Fetch, FetchOutcome, FileId, Input, Ledger, Nanos,
     Output, Placement, Profile, ReadId, ReaderId, RequestId, Settings,
 };
+
+pub use ahead::{Came, Fill};
 
 /// Unit of the engine's memory.
 pub const BLOCK_BYTES: u32 = 64 << 10;
@@ -92,6 +97,7 @@ pub struct Windows {
     free: Vec<u32>,
     now: Nanos,
     memory: Bytes,
+    ahead: ahead::Ahead,
 }
 
 /// The settings of this driver: those of a preset, but for the parts that are the kernel's.
@@ -105,7 +111,7 @@ pub fn settings(mut settings: Settings) -> Result<Settings, SettingsError> {
     settings.measure = Choice::parse("measure", METHODS.measure, "given")?;
     settings.unread_percent = settings.unread_percent.min(UNREAD_PERCENT);
     settings.hinted = None;
-    settings.next_file = Choice::parse("next-file", METHODS.next_file, "none")?;
+    settings.next_file = Choice::parse("next-file", METHODS.next_file, "directory")?;
     // Windows are taken as a whole.
     settings.request_max = Bytes(1 << 30);
     settings.in_flight_max = 1 << 16;
@@ -136,6 +142,7 @@ impl Windows {
             free: Vec::new(),
             now: Nanos(0),
             memory,
+            ahead: ahead::Ahead::default(),
         };
         if let Some(journal) = &mut windows.journal {
             writeln!(journal, "{}", head(windows.engine.settings()))?;
@@ -342,10 +349,15 @@ impl Windows {
                 }
                 match output {
                     Output::Fetch(fetch) => inputs.extend(self.fetch(&fetch, opened)),
+                    Output::OpenAhead { folder, entry } => {
+                        self.open_ahead(next_file::Place { folder, entry }, &mut inputs);
+                    }
+                    Output::CloseAhead { reader } => self.close_ahead(reader, &mut inputs),
                     Output::Serve { .. } => is_served = true,
                     Output::Cancel { request } => {
                         // Nothing was asked of a disk, so nothing is given up but the wait.
                         self.flights.retain(|flight| flight.request != request);
+                        self.cancelled_small(request);
                         let outcome = FetchOutcome::Cancelled { blocks: 0 };
                         inputs.push_back(Input::Completed { request, outcome });
                     }
@@ -358,6 +370,9 @@ impl Windows {
     }
 
     fn fetch(&mut self, fetch: &Fetch, opened: &mut Opened) -> Option<Input> {
+        if fetch.extent.file.0 >= STREAMS_MAX {
+            return self.fetch_small(fetch);
+        }
         opened.add(fetch);
         let request = fetch.request;
         if fetch.demand {

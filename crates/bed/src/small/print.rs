@@ -7,7 +7,7 @@
 //! | tail, cold | 1.86 s (1.83 to 1.88) | 1.01 | 0.74 | 0.72 | 13, 13 | 203, 201 |
 //! ```
 //!
-//! The work of the disk is that of the source and of the mount.
+//! The work of the disk is that of the source and of the mount, or of the watch.
 
 use std::fmt;
 
@@ -21,6 +21,7 @@ impl fmt::Display for Side {
             Self::Passthrough => "FUSE",
             Self::Forerun => "mount",
             Self::Unchanging => "`--unchanging`",
+            Self::Watch => "watch",
         })
     }
 }
@@ -105,7 +106,8 @@ fn cells(rows: &[Row], sides: &[Side], has_disk: bool) -> Vec<String> {
         None => String::new(),
     }));
     if has_disk {
-        let works = [Side::Source, Side::Forerun].map(|side| of(side).and_then(|row| row.disk));
+        let works = [Side::Source, Side::Forerun, Side::Watch];
+        let works = works.map(|side| of(side).and_then(|row| row.disk));
         let both = |part: fn(DiskWork) -> f64| {
             let parts = works
                 .iter()

@@ -8,6 +8,7 @@
 //! before of their file, or back to back where the trace has no times.
 
 use std::io::Write;
+use std::path::Path;
 use std::sync::Mutex;
 
 use forerun_core::Bytes;
@@ -19,6 +20,7 @@ use super::trace::source::Named;
 use super::trace::unreadable;
 use crate::args::{Advise, ListFormat};
 use crate::failure::Failure;
+use crate::flags::{Own, Values};
 use crate::quantity::{rough_size, size};
 use crate::report::advice::ADVICE;
 use crate::report::answer::answer;
@@ -26,7 +28,6 @@ use crate::report::chart::{Chart, Place, charts};
 use crate::report::points::{Metric, Row, points};
 use crate::report::text::{memory, number};
 use crate::sweep::cells::{PROGRAM, Stamp, cells};
-use crate::flags::{Own, Values};
 use crate::sweep::plan::Simulations;
 use crate::sweep::rows::ERROR;
 
@@ -59,7 +60,8 @@ pub fn run(args: &Advise, out: &mut dyn Write) -> Result<(), Failure> {
     }
     let summary = summary(args)?;
     let base = base(args, &summary);
-    simulation(&base).map_err(|refused| Failure::Usage(refused.why))?;
+    let checked = Simulations::default().of(&base, &Own::new());
+    checked.map_err(|refused| Failure::Usage(refused.why))?;
     let memories = memories(summary.distinct_blocks * PAGE, args.memory.0);
     let with = |more: &[(&str, String)]| {
         let mut values = base.clone();

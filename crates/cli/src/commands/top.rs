@@ -86,8 +86,11 @@ fn mounts(named: Option<&Path>, sockets: &Sockets) -> Result<Vec<Watched>, Failu
         return Ok(vec![(socket, report)]);
     }
     sockets.check_named()?;
-    let running = sockets.running();
+    let (running, silent) = sockets.look();
     if running.is_empty() {
+        if let Some(why) = Sockets::in_silence(&silent) {
+            return Err(Failure::Usage(why));
+        }
         let folders = sockets.folders();
         return Err(Failure::Usage(format!(
             "no mount or watch of this user runs (none answers in {folders}); one with a --control of its own \

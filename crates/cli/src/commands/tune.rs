@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use forerun_core::Bytes;
 use forerun_surface::undo::knob::Knob;
+use forerun_surface::undo::record::Record;
 
 use crate::args::{ListFormat, Tune};
 use crate::environment::Environment;
@@ -120,7 +121,17 @@ struct Tuning<'a> {
     present: Setting,
     readers: Vec<u32>,
     /// The real runs that are wanted.
-    trial: Option<(Chosen, &'a Tune)>,
+    trial: Option<(Chosen, &'a Tune, Alone)>,
+}
+
+/// The lock of a bdi. A watch sets the same read-ahead for moments, and each would take the other's value for an
+/// administrator's.
+struct Alone(Record);
+
+impl Drop for Alone {
+    fn drop(&mut self) {
+        self.0.remove();
+    }
 }
 
 impl<'a> Tuning<'a> {
@@ -151,7 +162,8 @@ impl<'a> Tuning<'a> {
                 return Err(Failure::unusable(&args.path, why));
             }
             tuned.plan(&chosen, args, seconds).check()?;
-            tuned.trial = Some((chosen, args));
+            let alone = Record::of_bdi(&folder.path(""), &devices.bdi, [])?;
+            tuned.trial = Some((chosen, args, Alone(alone)));
         }
         Ok(tuned)
     }
@@ -182,7 +194,7 @@ impl<'a> Tuning<'a> {
 
     /// The real runs, if they are wanted.
     fn measure(&self) -> Result<Option<Grid>, Failure> {
-        let Some((chosen, args)) = &self.trial else {
+        let Some((chosen, args, _)) = &self.trial else {
             return Ok(None);
         };
         let plan = self.plan(chosen, args, args.measure.unwrap_or_default());

@@ -137,6 +137,14 @@ fn ending(report: &Report) -> String {
         "limits set {set}, {each:.0} us each (a descriptor held for {held:.2} ms at most)   \
          spared {spared}   put back at the end {back}   pages lost {thrashed}"
     ));
+    let small = &report.small;
+    if small.folders > 0 {
+        let bytes = rough_size(small.bytes as f64);
+        line(format!(
+            "small files: {} filled ahead, {bytes}, in {} listed folders   passed over {}   gone before they were read {}",
+            small.files, small.folders, small.passed_over, small.lost
+        ));
+    }
     for account in &report.accounts {
         let profile = &account.profile;
         let (cost, rate) = (profile.switching(0.into()), profile.rate(0.into()));

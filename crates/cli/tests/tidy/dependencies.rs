@@ -70,7 +70,7 @@ const DEPENDENCIES: &[Allowed] = &[
     any("crates/store/Cargo.toml", &[CORE, IO]),
     any("crates/object-store/Cargo.toml", &[CORE, IO]),
     any("crates/mount/Cargo.toml", &[CORE, IO, SURFACE]),
-    any("crates/watch/Cargo.toml", &[CORE, BASELINES, SURFACE]),
+    any("crates/watch/Cargo.toml", &[CORE, BASELINES, IO, SURFACE]),
     any("crates/lab/Cargo.toml", &[CORE, BASELINES, SIM, SURFACE]),
     any("crates/cli/Cargo.toml", ALL),
     any("crates/reproduce/Cargo.toml", &[CLI, CORE, LAB]),

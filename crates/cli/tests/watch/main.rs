@@ -3,6 +3,7 @@
 
 #[path = "../../../skipped.rs"]
 mod skipped;
+mod small;
 #[path = "../mount/wait.rs"]
 #[expect(
     dead_code,
@@ -28,6 +29,11 @@ use wait::eventually;
 
 /// One pass has a hundred marks, within some tens of milliseconds.
 const PASSES: u32 = 10;
+
+/// A disk of 8 ms and 80 MB/s.
+const PROFILE: &str = "\
+    [[switching]]\ndistance_bytes = 0\nswitching_ns = 8000000\n\
+    [[rate]]\nlocation_bytes = 0\nrate_bytes_per_second = 80000000\n";
 
 /// A file system of its own.
 struct Disk {
@@ -260,7 +266,7 @@ fn a_watch_is_shown_asked_and_paused_by_its_path() {
     let Some(disk) = Disk::new() else { return };
     let point = disk.point();
     let point = point.to_str().unwrap();
-    let _watching = disk.watch(&["--exclude", "path=/nowhere"]);
+    let watching = disk.watch(&["--exclude", "path=/nowhere"]);
     let stats = || -> serde_json::Value {
         serde_json::from_str(&asked(&disk, &["ctl", point, "stats"])).unwrap()
     };
@@ -304,21 +310,55 @@ fn a_watch_is_shown_asked_and_paused_by_its_path() {
     }
     let listed = asked(&disk, &["top", "--list"]);
     assert!(listed.contains(point), "{listed}");
-    let (code, said) = {
-        let mut command = Command::new(cargo_bin!("forerun"));
-        command
-            .args(["ctl", point, "limits"])
-            .env("FORERUN_RUNTIME_DIR", disk.runtime());
-        let output = command.output().unwrap();
-        (
-            output.status.code(),
-            String::from_utf8_lossy(&output.stderr).into_owned(),
-        )
-    };
+    let limits: serde_json::Value =
+        serde_json::from_str(&asked(&disk, &["ctl", point, "limits"])).unwrap();
+    assert_eq!(limits["kernel_readahead_bytes"], 128 << 10, "{limits}");
+    let (code, said) = failed(&disk, &["ctl", point, "set", "--memory", "1GiB"]);
     assert!(
-        code == Some(1) && said.contains("stats, pause and resume"),
+        code == Some(2) && said.contains("stats, limits, pause and resume"),
         "{said}"
     );
+    watching.signal(Signal::STOP);
+    let (code, said) = failed(&disk, &["top", "--once", point]);
+    let silent = format!("from process {}", watching.child.id());
+    assert!(code == Some(2) && said.contains(&silent), "{said}");
+    watching.signal(Signal::CONT);
+}
+
+/// A command that fails: its exit code and its words.
+fn failed(disk: &Disk, words: &[&str]) -> (Option<i32>, String) {
+    let mut command = Command::new(cargo_bin!("forerun"));
+    command
+        .args(words)
+        .env("FORERUN_RUNTIME_DIR", disk.runtime());
+    let output = command.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    (output.status.code(), said)
+}
+
+#[test]
+fn a_trial_of_settings_and_a_watch_of_one_disk_exclude_each_other() {
+    let Some(disk) = Disk::new() else { return };
+    let watching = disk.watch(&[]);
+    let point = disk.point();
+    let point = point.to_str().unwrap();
+    let profile = disk.folder.path().join("profile.toml");
+    fs::write(&profile, PROFILE).unwrap();
+    let words = [
+        "tune",
+        point,
+        "--readers",
+        "1",
+        "--measure",
+        "60",
+        "--profile",
+    ];
+    let words = [&words[..], &[profile.to_str().unwrap()]].concat();
+    let (code, said) = failed(&disk, &words);
+    let process = format!("`forerun watch` (process {})", watching.child.id());
+    assert!(code == Some(2) && said.contains(&process), "{said}");
+    watching.end();
+    assert_eq!(disk.kib(), 128);
 }
 
 #[test]
@@ -455,7 +495,7 @@ fn a_second_watch_of_one_file_system_is_refused() {
         .env("FORERUN_RUNTIME_DIR", disk.runtime())
         .output()
         .unwrap();
-    refused(&second, "another `forerun watch`");
+    refused(&second, "is changed by `forerun watch` (process ");
 }
 
 fn refused(output: &Output, why: &str) {

@@ -86,6 +86,8 @@ pub enum Answer {
     Paused(bool),
     /// It could not be done.
     Error(String),
+    /// A daemon of this kind is not asked that.
+    Refused(String),
 }
 
 /// A daemon's answers.
@@ -293,6 +295,7 @@ pub fn ask_within(path: &Path, question: &Question, patience: Duration) -> Resul
     let answer = receive(&mut stream, until).map_err(failed)?;
     match serde_json::from_slice(&answer) {
         Ok(Answer::Error(error)) => Err(Failure::broken(path, error)),
+        Ok(Answer::Refused(why)) => Err(Failure::unusable(path, why)),
         Ok(answer) => Ok(answer),
         Err(error) => Err(Failure::broken(path, format!("not an answer: {error}"))),
     }

@@ -141,6 +141,12 @@ impl Sockets {
     /// The mounts and watches that run and answer, in the order of their mount points and paths.
     #[must_use]
     pub fn running(&self) -> Vec<(PathBuf, Report)> {
+        self.look().0
+    }
+
+    /// Those that run and answer, and the sockets of those that listen and do not.
+    #[must_use]
+    pub fn look(&self) -> (Vec<(PathBuf, Report)>, Vec<PathBuf>) {
         let folders = self.folders.iter().filter(|folder| check(folder).is_ok());
         let names = folders.flat_map(|folder| fs::read_dir(folder).into_iter().flatten().flatten());
         let paths = names.map(|entry| entry.path()).filter(|path| {
@@ -149,16 +155,40 @@ impl Sockets {
         });
         // All at once: a daemon that is stopped answers none.
         let ask = |path: PathBuf| match ask_within(&path, &Question::Stats, PATIENCE) {
-            Ok(Answer::Stats(report)) => Some((path, *report)),
-            _ => None,
+            Ok(Answer::Stats(report)) => Ok((path, *report)),
+            _ => Err(path),
         };
-        let mut running: Vec<_> = thread::scope(|scope| {
+        let (mut running, mut silent) = (Vec::new(), Vec::new());
+        thread::scope(|scope| {
             let asked: Vec<_> = paths.map(|path| scope.spawn(|| ask(path))).collect();
-            let answers = asked.into_iter().map(|asked| asked.join().ok().flatten());
-            answers.flatten().collect()
+            for answer in asked.into_iter().filter_map(|asked| asked.join().ok()) {
+                match answer {
+                    Ok(answer) => running.push(answer),
+                    // One that ended meanwhile is none.
+                    Err(path) => silent.extend((!is_left_over(&path)).then_some(path)),
+                }
+            }
         });
         running.sort_by(|(_, a), (_, b)| a.mountpoint.cmp(&b.mountpoint));
-        running
+        silent.sort();
+        (running, silent)
+    }
+
+    /// Daemons that do not answer, for messages; their sockets have the numbers of their processes.
+    #[must_use]
+    pub fn in_silence(silent: &[PathBuf]) -> Option<String> {
+        let named = |path: &PathBuf| match path.file_stem().and_then(|name| name.to_str()) {
+            Some(process) => format!("process {process}"),
+            None => path.display().to_string(),
+        };
+        let names: Vec<String> = silent.iter().map(named).collect();
+        let seconds = PATIENCE.as_secs();
+        (!names.is_empty()).then(|| {
+            format!(
+                "no answer within {seconds} s from {}, a mount or watch that is stopped or at work",
+                names.join(", ")
+            )
+        })
     }
 
     /// The socket of a mount or a watch, which is given by its mount point, by one of its paths, or by the socket itself.
@@ -171,14 +201,20 @@ impl Sockets {
         // First by name alone: a query of the attributes of a mount that hangs would hang with it.
         let by_name = |path: &Path| {
             let path: PathBuf = path.components().collect();
-            let found = self.running().into_iter();
-            let mut found = found.filter(|(_, report)| report.is_at(&path));
-            found.next().map(|(socket, _)| socket)
+            let (running, silent) = self.look();
+            let mut found = running
+                .into_iter()
+                .filter(|(_, report)| report.is_at(&path));
+            found.next().map(|(socket, _)| socket).ok_or(silent)
         };
-        if let Some(socket) = by_name(&absolute) {
-            return Ok(socket);
-        }
-        let nowhere = || {
+        let silent = match by_name(&absolute) {
+            Ok(socket) => return Ok(socket),
+            Err(silent) => silent,
+        };
+        let nowhere = |silent: Vec<PathBuf>| {
+            if let Some(why) = Self::in_silence(&silent) {
+                return Failure::unusable(wanted, why);
+            }
             let folders = self.folders();
             let why = format!(
                 "no mount or watch listens here: neither a socket, nor a mount or watch that {folders} has"
@@ -199,8 +235,10 @@ impl Sockets {
         if there.file_type().is_socket() {
             return Ok(absolute);
         }
-        let real = wanted.canonicalize().ok();
-        real.as_deref().and_then(by_name).ok_or_else(nowhere)
+        match wanted.canonicalize() {
+            Ok(real) if real != absolute => by_name(&real).map_err(nowhere),
+            _ => Err(nowhere(silent)),
+        }
     }
 
     /// The folders, for messages.

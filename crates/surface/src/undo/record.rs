@@ -18,14 +18,15 @@
 //! /sys/class/bdi/8:0/read_ahead_kb 128 1024,2048 17      file, before, ours (- is none), how often it was written
 //! ```
 
-use std::fs::{self, File};
+use std::fs::{self, DirBuilder, File};
 use std::io;
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, OFlags, flock};
 
 use super::knob::Knob;
+use crate::failure::Failure;
 use crate::files::plain;
 
 /// Where the kernel tells the boot.
@@ -124,6 +125,30 @@ impl Change {
 }
 
 impl Record {
+    /// The record of a bdi's read-ahead, which is its lock, too: one process at a time changes it in moments or tries values
+    /// of it.
+    ///
+    /// # Errors
+    /// Another process has it, by its command and number; or the folder cannot be written.
+    pub fn of_bdi(
+        folder: &Path,
+        bdi: &str,
+        knobs: impl IntoIterator<Item = Knob>,
+    ) -> Result<Self, Failure> {
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
+        made.map_err(|error| Failure::unusable(folder, plain(&error)))?;
+        let path = folder.join(format!("watch-{bdi}"));
+        Self::create(&path, knobs).map_err(|error| match error.kind() {
+            io::ErrorKind::WouldBlock => {
+                let holder = holder(&path).unwrap_or_else(|| "another process".to_owned());
+                let why =
+                    format!("the read-ahead of bdi {bdi} is changed by {holder}: end it first");
+                Failure::unusable(&path, why)
+            }
+            _ => Failure::unusable(&path, plain(&error)),
+        })
+    }
+
     /// Makes a record of these values and locks it. What a process that has died left in it is put back first.
     ///
     /// # Errors
@@ -253,6 +278,23 @@ impl Record {
             .set_len(((self.changes.len() + 1) * SLOT) as u64)?;
         (0..self.changes.len()).try_for_each(|at| self.write(at))
     }
+}
+
+/// The process that has a file locked, by its command: `7: FLOCK  ADVISORY  WRITE 3568 00:1b:99 0 EOF` in the list of locks.
+fn holder(path: &Path) -> Option<String> {
+    let end = format!(":{}", fs::metadata(path).ok()?.ino());
+    let locks = fs::read_to_string("/proc/locks").ok()?;
+    let of = |line: &str| {
+        let words: Vec<&str> = line.split_ascii_whitespace().collect();
+        let is_it = words.get(1) == Some(&"FLOCK") && words.get(5)?.ends_with(&end);
+        is_it.then(|| words.get(4)?.parse().ok())?
+    };
+    let process: u32 = locks.lines().find_map(of)?;
+    let words = fs::read(format!("/proc/{process}/cmdline")).ok()?;
+    let mut words = words.split(|byte| *byte == 0).map(String::from_utf8_lossy);
+    let program = words.next()?.rsplit('/').next()?.to_owned();
+    let command = words.next().unwrap_or_default();
+    Some(format!("`{program} {command}` (process {process})"))
 }
 
 fn slot(file: &File, at: usize, line: &str) -> io::Result<()> {

@@ -106,14 +106,7 @@ const RELATED: &[&[&str]] = &[
     &["mount", "umount", "top", "ctl", "doctor", "explain"],
     &["read", "profile", "layout", "bench"],
     &["bench", "replay", "simulate", "trace", "list"],
-    &[
-        "simulate",
-        "sweep",
-        "rerun",
-        "report",
-        "advise",
-        "list",
-    ],
+    &["simulate", "sweep", "rerun", "report", "advise", "list"],
     &["version", "doctor"],
     &["completions", "man"],
 ];

@@ -1,0 +1,99 @@
+//! Folders of small files on the same file system: filled ahead of a reader that walks them, and left alone otherwise.
+
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::PathBuf;
+use std::process::Command;
+
+use rustix::fs::{Advice, fadvise};
+use snapbox::cmd::cargo_bin;
+
+use crate::{Disk, number, tool};
+
+/// Files of a folder, of 3 to 60 kB: 10 MB.
+const FILES: usize = 320;
+
+/// The paths in the order of their names; the folder is made for the first time only.
+fn files(disk: &Disk) -> Vec<PathBuf> {
+    let folder = disk.point().join("folder");
+    let path = |at: usize| folder.join(format!("file {at:03}"));
+    if fs::create_dir(&folder).is_ok() {
+        for at in 0..FILES {
+            fs::write(path(at), content(at)).unwrap();
+        }
+        tool(&["sync", "-f", folder.to_str().unwrap()]).unwrap();
+    }
+    (0..FILES).map(path).collect()
+}
+
+fn content(at: usize) -> Vec<u8> {
+    let bytes = 3_000 + at * 7_919 % 57_000;
+    (0..bytes).map(|byte| (byte / 256 + at) as u8).collect()
+}
+
+/// Reads these files once, none of which is in memory, and compares each.
+fn pass(paths: &[PathBuf], order: impl Iterator<Item = usize>) {
+    for path in paths {
+        fadvise(File::open(path).unwrap(), 0, None, Advice::DontNeed).unwrap();
+    }
+    for at in order {
+        let mut read = Vec::new();
+        File::open(&paths[at])
+            .unwrap()
+            .read_to_end(&mut read)
+            .unwrap();
+        assert!(read == content(at), "{}", paths[at].display());
+    }
+}
+
+/// Bytes that the loop device has read.
+fn device_bytes(disk: &Disk) -> u64 {
+    let stat = fs::read_to_string(disk.sys("stat")).unwrap();
+    let sectors: u64 = stat
+        .split_ascii_whitespace()
+        .nth(2)
+        .unwrap()
+        .parse()
+        .unwrap();
+    sectors * 512
+}
+
+#[test]
+fn a_folder_that_is_walked_is_filled_ahead_and_the_journal_says_so() {
+    let Some(disk) = Disk::new() else { return };
+    let paths = files(&disk);
+    let journal = disk.folder.path().join("journal");
+    let watching = disk.watch(&["--journal", journal.to_str().unwrap()]);
+    // A watch that waits for a processor has its turn.
+    (0..super::PASSES).for_each(|_| pass(&paths, 0..FILES));
+    let text = watching.end();
+    assert!(number(&text, "small files: ") > FILES as u64 / 4, "{text}");
+    assert_eq!(number(&text, "passed over "), 0, "{text}");
+    let decided = fs::read_to_string(&journal).unwrap();
+    assert!(decided.contains("ahead"), "no file ahead in the journal");
+    let replayed = Command::new(cargo_bin!("forerun"))
+        .arg("replay")
+        .arg(&journal)
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&replayed.stderr);
+    assert!(replayed.status.success(), "{said}");
+}
+
+#[test]
+fn random_order_costs_next_to_no_bytes() {
+    let Some(disk) = Disk::new() else { return };
+    let paths = files(&disk);
+    // 97 and 320 have no common factor: each file once, no two of them side by side.
+    let order = || (0..FILES).map(|at| at * 97 % FILES);
+    let before = device_bytes(&disk);
+    pass(&paths, order());
+    let alone = device_bytes(&disk) - before;
+    let watching = disk.watch(&[]);
+    let before = device_bytes(&disk);
+    (0..super::PASSES).for_each(|_| pass(&paths, order()));
+    let beside = device_bytes(&disk) - before;
+    let text = watching.end();
+    let most = alone * u64::from(super::PASSES) * 102 / 100;
+    assert!(beside <= most, "{beside} of {alone} in each pass: {text}");
+}
