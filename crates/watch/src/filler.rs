@@ -321,7 +321,7 @@ fn asks(pages: Range<u64>, limit: u32) -> impl Iterator<Item = Range<u64>> {
         .map(move |number| begin + number * limit)
         .take_while(move |at| *at < pages.end)
         .map(move |at| at..pages.end.min(at + limit));
-    [pages.start..pages.start + first].into_iter().chain(rest)
+    std::iter::once(pages.start..pages.start + first).chain(rest)
 }
 
 /// Inodes with leases and delegations: an open breaks them.
