@@ -48,7 +48,7 @@ use std::fmt;
 
 use forerun_core::Nanos;
 use forerun_core::spec::ChoiceError;
-use forerun_sim::hinted::host::Notice;
+pub use forerun_sim::hinted::host::Notice;
 
 pub use claim::{Claim, Claims, Figures, Kind, Verdict};
 use forerun_sim::hinted::HostError;

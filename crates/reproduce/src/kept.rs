@@ -9,8 +9,8 @@ use std::hash::{DefaultHasher, Hasher};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
+use forerun_lab::Notice;
 use forerun_lab::{Claim, Figures, Finding, Measured, Verdict};
-use forerun_sim::hinted::host::Notice;
 use serde::{Deserialize, Serialize};
 
 /// See the [module](self). Without a folder that can be written, nothing is kept.

@@ -13,12 +13,12 @@ use forerun::environment::Environment;
 use forerun::failure::Failure;
 use forerun::files::NewFile;
 use forerun::{progress, terminal};
+use forerun_lab::Notice;
 use forerun_lab::knobs::Knobs;
 use forerun_lab::rows::{Counts, OVERVIEW, cells, fitted, head, note, reason, summary};
 use forerun_lab::{
     Broken, Figures, Finding, Measured, Paper, Reproduction, Wanted, page, published, threads,
 };
-use forerun_sim::hinted::host::Notice;
 use serde_json::{Value, json};
 
 use crate::args::Reproduce;

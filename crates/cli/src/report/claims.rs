@@ -1,4 +1,4 @@
-//! Claims of papers, as `forerun reproduce --format json` has them: our numbers beside the published ones.
+//! Claims of papers, as `forerun-lab reproduce --format json` has them: our numbers beside the published ones.
 //!
 //! Claims have units of their own, so the figure shows the quotient: ours over published, a row a claim, 1 in the middle.
 

@@ -147,7 +147,7 @@ fn a_record_that_cannot_be_is_refused_before_anything_is_mounted() {
         ),
         (&["--record-max", "1MiB"], "--record"),
     ] {
-        let flags = flags.iter().map(|flag| std::ffi::OsStr::new(flag));
+        let flags = flags.iter().map(std::ffi::OsStr::new);
         let words = ["mount", "--foreground"]
             .map(std::ffi::OsStr::new)
             .into_iter();
