@@ -9,6 +9,8 @@
 //! - an unmount after all files were closed was refused for longer than 100 ms,
 //! - a read gave another byte than was written.
 
+#![allow(clippy::print_stdout, reason = "a program that prints figures")]
+
 mod watching;
 
 use std::fs::{self, File};
