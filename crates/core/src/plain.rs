@@ -7,9 +7,6 @@ use alloc::boxed::Box;
 
 use crate::depth::{Depth, DeviceFacts, StreamFacts};
 use crate::dispatch::{Dispatch, Head, Waiting};
-use crate::hinted::batch::Batches;
-use crate::hinted::policy::Policy;
-use crate::hinted::{Board, Pair};
 use crate::measure::{Confidence, Measure, Sample};
 use crate::profile::Profile;
 use crate::spec::{Choice, Knows, Method, Spec};
@@ -40,11 +37,6 @@ static FIFO: Method<Box<dyn Dispatch>> = Method {
 static GIVEN: Method<Box<dyn Measure>> = Method {
     spec: spec("given"),
     build: |_| Box::new(Given::default()),
-};
-
-pub(crate) static EAGER: Method<Box<dyn Policy>> = Method {
-    spec: spec("eager"),
-    build: |_| Box::new(Eager(Batches::of(0))),
 };
 
 /// Half a mebibyte.
@@ -103,22 +95,6 @@ impl Measure for Given {
 
     fn confidence(&self) -> Confidence {
         Confidence::default()
-    }
-}
-
-/// Announced blocks for every free disk, as long as that does no harm.
-#[derive(Debug)]
-struct Eager(Batches);
-
-impl Policy for Eager {
-    fn begin(&mut self, board: &Board) {
-        self.0.open(board);
-    }
-
-    fn next(&mut self, board: &Board) -> Option<Pair> {
-        let pair = board.harmless_pair(self.0.soonest(board)?)?;
-        self.0.spend(board.disk_of(pair.fetch)?);
-        Some(pair)
     }
 }
 

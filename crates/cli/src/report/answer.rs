@@ -92,8 +92,11 @@ mod tests {
     use super::super::chart::Estimate;
     use super::*;
 
-    fn chart(lines: &[(&str, &[(f64, f64, f64)])]) -> Chart {
-        let place = |&(memory, throughput, p99): &(f64, f64, f64)| {
+    /// Memory, throughput and p99.
+    type Measured = (f64, f64, f64);
+
+    fn chart(lines: &[(&str, &[Measured])]) -> Chart {
+        let place = |&(memory, throughput, p99): &Measured| {
             let of = |value| Estimate {
                 value,
                 interval: None,

@@ -122,7 +122,7 @@ mod tests {
             let memory = forerun_core::Bytes(1 << 20);
             let summary = Summary::of(records(text, format), 8192, memory).unwrap();
             assert_eq!(summary.reads, reads, "{}", sample.name);
-            assert_eq!(u64::from(summary.devices), devices, "{}", sample.name);
+            assert_eq!(summary.devices, devices, "{}", sample.name);
         }
     }
 }
