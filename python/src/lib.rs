@@ -16,10 +16,8 @@
 //! | `place`, `lines` | the position of a file, which threads use in turns, and its lines |
 //! | `waiting`, `release` | reads of servers, which an interrupt ends; threads without the interpreter |
 //! | `fork` | values that a child process must neither use nor drop |
-//! | `buffer` | a writable buffer of Python as bytes; the only unsafe code |
-//! | `settings`, `errors`, `ledger`, `log` | values of Python from and to those of the libraries; messages |
-//! | `simulate`, `sweep`, `own` | runs and counts of the command line, sweeps of them, and methods written in Python |
-//! | `reproduce` | the claims of a paper |
+//! | `buffer`, `settings`, `errors`, `ledger`, `log` | values of Python from and to those of the libraries; the only unsafe code is in `buffer` |
+//! | `simulate`, `sweep`, `own`, `reproduce` | runs and counts of the command line, sweeps, methods written in Python; a paper's claims |
 //!
 //! The interpreter is released around every read, open, hint and simulation, and held while a
 //! lock of this crate is held: a fork happens with the interpreter held, so that no lock of this

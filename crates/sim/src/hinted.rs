@@ -154,7 +154,7 @@ impl fmt::Display for HostError {
             Self::TooLong(n) => write!(f, "{n} references, more than the setup allows"),
             Self::Time => write!(
                 f,
-                "the run takes longer than the 584 years that a clock holds"
+                "the run takes longer than 2^64 - 1 ns of virtual time, 584 years"
             ),
             Self::Stranded(at) => write!(f, "the reader waits for ever at reference {}", at.0),
         }

@@ -389,12 +389,8 @@ fn what_cannot_be_simulated_is_refused() {
             "at-once, at-reads",
         ),
         (
-            format!("--trace {trace} --preset forestall --cache-blocks 4294967294"),
-            "--preset forestall with --cache-blocks 4294967294: memory of",
-        ),
-        (
-            format!("--trace {trace} --preset forestall --block-bytes 3000"),
-            "must be a power of two from 512",
+            format!("--trace {trace} --preset forestall --block-bytes 0"),
+            "invalid value '0' for '--block-bytes",
         ),
         (
             format!("--trace {trace} --fetch-units 3"),

@@ -63,6 +63,12 @@ const RUN_BY: &[(&str, &str, &str)] = &[
         "replay",
     ),
     ("forerun sweep", "crates/cli/tests/cli/sweep.rs", "sweep"),
+    ("forerun report", "crates/cli/tests/cli/report.rs", "report"),
+    (
+        "forerun advise",
+        "crates/cli/tests/mount/record.rs",
+        "advise",
+    ),
     ("forerun rerun", "crates/cli/tests/cli/sweep.rs", "rerun"),
     ("forerun man", "crates/cli/tests/cli/everyday.rs", "man"),
     (
