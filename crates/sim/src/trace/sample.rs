@@ -119,7 +119,7 @@ mod tests {
             let text = (sample.text)();
             assert!(text.len() < 300_000, "{}: {}", sample.name, text.len());
             assert_eq!(text, (sample.text)(), "{}", sample.name);
-            let memory = forerun_core::Bytes(1 << 20);
+            let memory = forerun_core::Bytes(8 << 20);
             let summary = Summary::of(records(text, format), 8192, memory).unwrap();
             assert_eq!(summary.reads, reads, "{}", sample.name);
             assert_eq!(summary.devices, devices, "{}", sample.name);
