@@ -94,6 +94,18 @@ impl Budget {
         })
     }
 
+    /// The memory of a mount of files whose engine has so much, in whole MiB.
+    #[must_use]
+    pub fn whole_of(engine: Bytes) -> Bytes {
+        let first = engine.0.div_ceil(MIB).max(1);
+        let is_enough = |mib: &u64| {
+            let whole = Self::of(Bytes(mib.saturating_mul(MIB)), Bytes(0));
+            whole.is_ok_and(|whole| whole.engine >= engine)
+        };
+        let enough = (first..=first.saturating_mul(2).saturating_add(64)).find(is_enough);
+        Bytes(enough.unwrap_or(first).saturating_mul(MIB))
+    }
+
     /// The least a mount can do with, in whole MiB.
     fn least(source: Bytes) -> Bytes {
         let enough = |mib: &u64| beside(mib * MIB) + source.0 + ENGINE_LEAST <= mib * MIB;
@@ -139,6 +151,20 @@ mod tests {
             let room = budget.room as u64;
             assert!(PROCESS + room <= budget.beside().0);
             assert!(shift < 2 || budget.engine.0 * 4 >= budget.whole.0 * 3);
+        }
+    }
+
+    #[test]
+    fn an_engine_has_what_the_whole_was_reckoned_for_and_hardly_more() {
+        for mib in [1, 2, 8, 16, 100, 256, 4096, 1 << 20] {
+            let engine = Bytes(mib * MIB);
+            let whole = Budget::whole_of(engine);
+            assert!(
+                Budget::of(whole, Bytes(0)).unwrap().engine >= engine,
+                "{mib}"
+            );
+            let less = Budget::of(Bytes(whole.0 - MIB), Bytes(0));
+            assert!(less.is_err() || less.unwrap().engine < engine, "{mib}");
         }
     }
 

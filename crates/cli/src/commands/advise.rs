@@ -33,7 +33,8 @@ use crate::sweep::rows::ERROR;
 
 /// The kernel's readahead of 128 KiB.
 const KERNEL: &str = "linux-2.6.24";
-const PRESETS: [&str; 5] = ["none", KERNEL, "cp", "forerun", "mount"];
+const NONE: &str = "none";
+const PRESETS: [&str; 5] = [NONE, KERNEL, "cp", "forerun", "mount"];
 
 /// Constant depths, as readahead of the kernel could be set to.
 const DEPTHS: [u64; 5] = [32 << 10, 256 << 10, 512 << 10, 1 << 20, 4 << 20];
@@ -183,6 +184,14 @@ fn memories(footprint: u64, most: u64) -> Vec<u64> {
     all.into_iter().skip(skipped).collect()
 }
 
+/// The memory of a mount whose engine has so much.
+fn whole_of(engine: Bytes) -> Bytes {
+    #[cfg(feature = "mount")]
+    return crate::mount::budget::Budget::whole_of(engine);
+    #[cfg(not(feature = "mount"))]
+    engine
+}
+
 /// The rows of these runs, in the order of the plan. A run may fail, as one with too little memory does.
 fn rows(plan: Vec<Values>, args: &Advise) -> Result<Vec<Row>, Failure> {
     let cells = cells(plan, &Own::new())?;
@@ -274,7 +283,7 @@ impl Advice<'_> {
             .device_file
             .as_ref()
             .map_or(args.device.clone(), |path| path.display().to_string());
-        let bytes = size(Bytes(self.bytes() as u64));
+        let whole = size(whole_of(Bytes(self.bytes() as u64)));
         let mut lines = vec![
             format!(
                 "trace: {} reads of {} from {} files{when}; {} different bytes",
@@ -285,12 +294,16 @@ impl Advice<'_> {
             ),
             format!("device: {device}"),
             format!(
-                "preset and memory: {} with {}",
+                "preset and memory: {} with {}, for which a mount takes {whole}{}",
                 self.preset,
-                memory(self.bytes())
+                memory(self.bytes()),
+                match self.preset {
+                    NONE => ": reading ahead does not help this load",
+                    _ => "",
+                }
             ),
             format!(
-                "command: forerun mount --preset {} --memory {bytes} SOURCE MOUNTPOINT",
+                "command: forerun mount --preset {} --memory {whole} SOURCE MOUNTPOINT",
                 self.preset
             ),
             format!("depth: {}", self.depth()),

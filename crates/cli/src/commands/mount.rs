@@ -3,6 +3,8 @@
 //! In the foreground this is the mount itself; else it starts one in the background and returns
 //! once that works. The mount itself is [`forerun_mount`].
 
+use std::path::Path;
+
 use forerun_core::settings::SettingsError;
 
 use crate::args::{Composition, Mount};
@@ -36,6 +38,35 @@ pub fn run(args: &Mount, sockets: &Sockets) -> Result<(), Failure> {
     }
 }
 
+/// A record is a new file, elsewhere than the files that it is about.
+fn check_record(args: &Mount) -> Result<(), Failure> {
+    let Some(record) = &args.record else {
+        return Ok(());
+    };
+    let refused = |why: &str| {
+        let record = record.display();
+        Err(Failure::Usage(format!("--record {record}: {why}")))
+    };
+    if record.symlink_metadata().is_ok_and(|found| found.is_file()) {
+        return refused("exists already: a record is a new file");
+    }
+    let folder = match record.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let Ok(folder) = folder.canonicalize() else {
+        return Ok(());
+    };
+    let is_inside = |path: &Path| {
+        path.canonicalize()
+            .is_ok_and(|path| folder.starts_with(path))
+    };
+    match is_inside(&args.source) || is_inside(&args.mountpoint) {
+        true => refused("lies in SOURCE or below MOUNTPOINT: give a place elsewhere"),
+        false => Ok(()),
+    }
+}
+
 fn start(args: &Mount, sockets: &Sockets) -> Result<Running, Failure> {
     check_storage(&args.storage, std::slice::from_ref(&args.source))?;
     if let (Some(url), Mode::Always) = (address(&args.source), args.passthrough) {
@@ -50,6 +81,7 @@ fn start(args: &Mount, sockets: &Sockets) -> Result<Running, Failure> {
             "--passthrough always with --record: {why}"
         )));
     }
+    check_record(args)?;
     let checked = match address(&args.source) {
         Some(url) => {
             let sources = Sources::within(args.composition.memory);

@@ -83,7 +83,7 @@ fn of_files(args: &Try, environment: &Environment, print: Print<'_>) -> Result<(
     if resident > RESIDENT_MAX {
         let why = format!(
             "{resident} % of it stays in memory without a reader: it is on a file system in \
-             memory, or in use by a program. forerun makes reading from storage fast; here is nothing \
+             memory, or in use by a program, or it was written a moment ago (`sync` ends that). forerun makes reading from storage fast; here is nothing \
              to be gained"
         );
         return Err(Failure::broken(&args.path, why));

@@ -119,6 +119,10 @@ pub fn charts(points: &[Point]) -> Vec<Chart> {
         let seeds: Vec<&Point> = seeds.into_values().collect();
         charts[chart].lines[line].places.push(place(&seeds));
     }
+    // A preset has the same colour in all charts, in whatever order rows came.
+    for chart in &mut charts {
+        chart.lines.sort_by(|a, b| a.name.cmp(&b.name));
+    }
     charts
 }
 

@@ -127,10 +127,12 @@ fn a_record_ends_at_its_bound_with_a_whole_line_and_the_mount_goes_on() {
 
 #[test]
 fn a_record_that_cannot_be_is_refused_before_anything_is_mounted() {
-    let Some((mounted, _)) = recorded(&[]) else {
+    let Some((mounted, record)) = recorded(&[]) else {
         return;
     };
     let (source, point) = (mounted.source(""), mounted.folder.path().join("other"));
+    let there = record.to_str().unwrap();
+    let inside = source.join("reads.csv").display().to_string();
     fs::create_dir(&point).unwrap();
     for (flags, why) in [
         (
@@ -146,6 +148,8 @@ fn a_record_that_cannot_be_is_refused_before_anything_is_mounted() {
             "must be at least 64KiB",
         ),
         (&["--record-max", "1MiB"], "--record"),
+        (&["--record", there][..], "exists already"),
+        (&["--record", &inside], "lies in SOURCE or below MOUNTPOINT"),
     ] {
         let flags = flags.iter().map(std::ffi::OsStr::new);
         let words = ["mount", "--foreground"]
