@@ -96,6 +96,7 @@ fn parameter(random: &mut Random, param: &Param, sizes: &Sizes) -> u64 {
         "folder_files" => random.between(1, 60),
         "small_bytes" => 1 + (file >> 6),
         "order" => random.between(0, 3),
+        "octaves" => random.between(param.min, param.max),
         "opening_reads" | "passes" => random.between(1, 3),
         _ if param.max - param.min == 1 => random.between(param.min, param.max),
         name => panic!("the swarm has no range for {name}: give it a line"),
