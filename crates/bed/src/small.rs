@@ -345,7 +345,7 @@ fn watch(program: &Path, folder: &Path) -> Result<Child, Failure> {
     if let Some(output) = child.stdout.take() {
         let mut output = BufReader::new(output);
         output.read_line(&mut first).at(program)?;
-        // What it prints at its end is of no use, and must not break it.
+        // The lines that it prints at its end are of no use, and must not break it.
         std::thread::spawn(move || std::io::copy(&mut output, &mut std::io::sink()));
     }
     match first.starts_with("watching ") {

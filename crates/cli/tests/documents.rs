@@ -200,7 +200,7 @@ const WORDS_MAX: usize = 2_000;
 /// Three minutes.
 const FRONT_WORDS_MAX: usize = 900;
 
-/// Sentences that say to a reader who came from a search where they are: text that ends as sentences do, of some words, with the
+/// Sentences that say to a reader from a search where they are: text that ends as sentences do, of some words, with the
 /// name of the project or its subject.
 fn is_a_beginning(paragraph: &str) -> bool {
     let is_text = paragraph.starts_with(|c: char| c.is_alphanumeric() || c == '`');

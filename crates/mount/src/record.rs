@@ -1,4 +1,4 @@
-//! A record of reads: a trace of what programs read from a mount, for `forerun simulate` and `forerun advise`.
+//! A record of reads: a trace of the reads of programs from a mount, for `forerun simulate` and `forerun advise`.
 //!
 //! Problem: advice for a user's own load needs a trace of it. A journal has the engine's inputs, with first touches only.
 //!
@@ -128,7 +128,7 @@ impl Recorder {
     /// Writes the rest.
     ///
     /// # Errors
-    /// What ended the writing.
+    /// The error that ended the writing.
     pub fn finish(&self) -> io::Result<Recorded> {
         let mut lines = self.lines();
         lines.hand_on();

@@ -309,7 +309,7 @@ fn fill_range(file: &File, bytes: Range<u64>, limit: u32, buffer: &mut [u8]) -> 
 }
 
 /// The pages that are asked for, so that a range is read whose open file has this limit. The kernel's first window is
-/// twice to four times the pages asked for, up to the limit; from there on it is what is asked.
+/// twice to four times the pages asked for, up to the limit; from there on it is the pages asked for.
 fn asks(pages: Range<u64>, limit: u32) -> impl Iterator<Item = Range<u64>> {
     let limit = u64::from(limit).clamp(1, READ_BYTES as u64 / PAGE_BYTES);
     let first = match pages.end - pages.start {

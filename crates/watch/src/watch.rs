@@ -218,7 +218,7 @@ impl Watch {
         for (at, below) in found {
             let record = match wanted.is_dry {
                 true => None,
-                // What a watch left raised that was killed together with its guardian is put back.
+                // Read-ahead that a watch left raised, killed together with its guardian, is put back.
                 false => {
                     let knob = Knob::new(at.limit.clone());
                     Some(Changed::of_bdi(&wanted.folder, &at.bdi, [knob])?)

@@ -264,7 +264,7 @@ fn by_the_papers_rule_blocks_above_the_part_go_behind_the_ordinary_cache_and_may
         let (read, rest) = (rig.victims(2), rig.victims(4));
         assert_eq!((read, rest), (vec![1, 2], above.to_vec()), "{method}");
     }
-    // Those of a closed file move as well, and of what is left of them the first goes.
+    // Those of a closed file move as well, and the first of those left goes.
     let mut rig = Rig::by(RECLAIMS, "longest", 50, 200);
     rig.fetch(0, 0, 60);
     rig.read(0, 0, 3);

@@ -1,4 +1,4 @@
-//! `forerun advise`: which preset, depth and memory suit the reads of a trace, and what they gain.
+//! `forerun advise`: which preset, depth and memory suit the reads of a trace, and their gain.
 //!
 //! Problem: "how much memory, and would it help at all?" is a sweep, a table and some thinking for each user.
 //!

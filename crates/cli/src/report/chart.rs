@@ -22,7 +22,7 @@ pub struct Place {
     pub values: BTreeMap<Metric, Estimate>,
     /// A run's queue grew to the end.
     pub is_saturated: bool,
-    /// What the bound is.
+    /// Name of the bound.
     pub bound: Option<String>,
     /// Runs of which it is the mean.
     pub runs: usize,

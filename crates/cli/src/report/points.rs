@@ -110,7 +110,7 @@ pub struct Point {
     pub range: Option<(f64, f64)>,
     /// Its queue grew to the end.
     pub is_saturated: bool,
-    /// What its bound is.
+    /// Name of its bound.
     pub bound: Option<String>,
 }
 

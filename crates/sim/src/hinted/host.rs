@@ -282,7 +282,7 @@ struct Process<'a> {
 
 impl Process<'_> {
     fn run(mut self) -> Result<HostReport, HostError> {
-        // What is announced is decided on before the first read.
+        // Announced blocks are decided on before the first read.
         self.round();
         loop {
             let next = self.next();
@@ -472,7 +472,7 @@ impl Process<'_> {
         let driver = Nanos(0);
         self.state = State::Waiting { since, driver };
         if self.is_taken && self.is_undecided() {
-            // What was taken at this very time is an instant of its own.
+            // A block taken at this very time is an instant of its own.
             self.decide();
         }
         let block = reference.block;

@@ -134,7 +134,7 @@ impl Ahead {
 }
 
 impl Windows {
-    /// Orders that came of what was handed in.
+    /// Orders that came of the inputs.
     pub fn take_fills(&mut self) -> Vec<Fill> {
         std::mem::take(&mut self.ahead.orders)
     }
