@@ -78,11 +78,6 @@ pub trait Layer: core::fmt::Debug {
         inner.is_congested()
     }
 
-    /// The profile it reports.
-    fn profile<D: Device>(&self, inner: &D) -> Profile {
-        inner.profile()
-    }
-
     /// Its counters, seen from outside.
     fn usage<D: Device>(&self, inner: &D) -> Usage {
         inner.usage()
@@ -105,7 +100,7 @@ impl<L: Layer, D: Device> Wrapped<L, D> {
 
 impl<L: Layer, D: Device> Device for Wrapped<L, D> {
     fn profile(&self) -> Profile {
-        self.layer.profile(&self.inner)
+        self.inner.profile()
     }
 
     fn submit(&mut self, now: Nanos, request: Request) {

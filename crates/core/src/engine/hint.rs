@@ -33,9 +33,6 @@ use crate::units::{Block, Extent, FileId, Nanos, ReaderId};
 const HINTS_PART: u64 = 8;
 
 impl Engine {
-    /// Bookkeeping that a reference takes out of the memory.
-    pub const HINT_BYTES: u64 = HINT_BYTES.unsigned_abs();
-
     /// Whether there is room for a hint of so many blocks; none if neither a policy nor the reclaim
     /// method follows hints.
     #[must_use]
@@ -56,7 +53,7 @@ impl Engine {
     #[must_use]
     pub fn hints_max(&self) -> u32 {
         let memory = self.setup.settings.memory.0;
-        let fit = memory / HINTS_PART / Self::HINT_BYTES;
+        let fit = memory / HINTS_PART / HINT_BYTES.unsigned_abs();
         u32::try_from(fit).unwrap_or(u32::MAX).min(Plan::HINTS_MAX)
     }
 

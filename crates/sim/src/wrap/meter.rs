@@ -56,14 +56,6 @@ impl Meter {
     pub fn failed(&self) -> u64 {
         self.0.borrow().failed
     }
-
-    /// Mean time from submission to completion.
-    #[must_use]
-    pub fn response_mean(&self) -> Nanos {
-        let counts = self.0.borrow();
-        let mean = counts.response.checked_div(counts.completed.into());
-        Nanos(mean.map_or(0, |mean| u64::try_from(mean).unwrap_or(u64::MAX)))
-    }
 }
 
 impl Layer for Meter {
@@ -110,9 +102,6 @@ mod tests {
             device.submit(Nanos(0), Request::new(id, at, bytes));
         }
         device.advance(Nanos(20), &mut Vec::new());
-        assert_eq!(
-            (meter.response_mean(), meter.busy()),
-            (Nanos(15), Nanos(20))
-        );
+        assert_eq!((meter.response(), meter.busy()), (Nanos(30), Nanos(20)));
     }
 }
