@@ -68,12 +68,16 @@ lint: ## clippy, warnings are errors
 # tests those that look for races, count instructions or need a feature run in release, too.
 #
 # The four parts use the processors in turns, as builds and tests that wait: each is printed when it has ended.
+# `--tests` are all programs of tests, and `--doc` the code of documents: without either cargo builds the examples, too, which
+# lints have looked at and `make bench` runs.
 # A test that lacks something on this machine appends a line to $(SKIPPED): the last lines show them.
 # The programs and their crates, in one selection so that they are built once.
 PROGRAMS := --workspace --exclude forerun-core --exclude forerun-baselines --exclude forerun-sim --exclude forerun-io \
     --exclude forerun-python $(OPTIONS) $(FUZZ_COMMANDS)
 RACES := --lib --test hits --test swarm --test interleavings --bench hit_instructions
 FEATURES := --test streams
+CHECKED := --package forerun-core --package forerun-baselines --package forerun-sim --package forerun-io \
+    --package forerun-fuzz $(FUZZ_ENGINE) --profile checked
 
 .PHONY: unit
 unit: export FORERUN_SKIPPED = $(SKIPPED)
@@ -91,12 +95,12 @@ released: ## tests of the programs as users run them
 .PHONY: races
 races: ## tests of the driver as users run it, and of a crate outside
 	@$(call bounded,$(CARGO) test --package forerun-io --release --features async $(RACES) $(FEATURES))
-	@$(call bounded,$(CARGO) test $(OUTSIDE) --target-dir "$(TARGET)" --release)
+	@$(call bounded,$(CARGO) test $(OUTSIDE) --target-dir "$(TARGET)")
 
 .PHONY: checked
 checked: ## tests of engine, simulator and driver with debug assertions
-	@$(call bounded,$(CARGO) test --package forerun-core --package forerun-baselines --package forerun-sim \
-	    --package forerun-io --package forerun-fuzz $(FUZZ_ENGINE) --profile checked)
+	@$(call bounded,$(CARGO) test $(CHECKED) --tests)
+	@$(call bounded,$(CARGO) test $(CHECKED) --doc)
 
 # The newest wheel alone: its version is part of its name.
 .PHONY: wheel

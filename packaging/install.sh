@@ -91,7 +91,7 @@ done
 unit forerun-mount.service
 unit forerun@.service
 unit forerun-watch.service
-for text in README.md LICENSE-MIT LICENSE-APACHE CHANGELOG.md docs/MOUNT.md docs/WATCH.md docs/STORES.md docs/STORES_MOUNTED.md docs/METRICS.md \
+for text in README.md LICENSE-MIT LICENSE-APACHE CHANGELOG.md docs/MOUNT.md docs/SMALL_FILES.md docs/CONTROL.md docs/WATCH.md docs/STORES.md docs/STORES_MOUNTED.md docs/METRICS.md \
     packaging/monitoring/forerun-dashboard.json packaging/monitoring/forerun.rules.yml; do
     put 644 "$DOCDIR/${text##*/}" < "$here/$text"
 done

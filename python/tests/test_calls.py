@@ -15,7 +15,7 @@ import forerun.fsspec
 from forerun._forerun import Handle
 
 SIZE = 1 << 20
-WAIT = 60
+WAIT = 600
 
 
 def ends(call):

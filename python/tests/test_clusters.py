@@ -38,10 +38,10 @@ def test_dask_goes_on_where_a_worker_is_killed_in_the_middle_of_a_read(client, p
     assert len(before) == 4
     futures = [client.submit(read, str(path), number, pure=False) for number in range(PARTS)]
     # Of a hang the oldest read is told here.
-    parts = [future.result(timeout=60) for future in futures]
+    parts = [future.result(timeout=600) for future in futures]
     assert parts == [content[number * PART :][:PART] for number in range(PARTS)]
     assert os.path.exists(marker)
-    client.wait_for_workers(4, timeout=60)
+    client.wait_for_workers(4, timeout=600)
     after = client.run(os.getpid)
     assert len(set(before.values()) - set(after.values())) == 1
     # Also that of the worker which was started anew.
@@ -58,7 +58,7 @@ def test_dask_reads_a_table_in_its_workers(client, tmp_path):
         table.to_parquet(tmp_path / f"part{number}.parquet")
     read = frame.read_parquet(f"forerun::file://{tmp_path}/part*.parquet")
     total = read["b"].sum() + read["a"].max()
-    assert client.compute(total).result(timeout=60) == (0 + 1 + 2 + 3) * 10_000 + 9_999
+    assert client.compute(total).result(timeout=600) == (0 + 1 + 2 + 3) * 10_000 + 9_999
     reads = client.run(lambda: forerun.default_engine().ledger()["reads"])
     assert sum(reads.values()) > 0
 
@@ -78,7 +78,7 @@ def test_ray_reads_in_its_workers(path, content, tmp_path, monkeypatch):
             with forerun.open(path) as file:
                 return file.pread(PART, number * PART), forerun.default_engine().memory
 
-        parts = ray.get([read.remote(str(path), number) for number in range(PARTS)], timeout=120)
+        parts = ray.get([read.remote(str(path), number) for number in range(PARTS)], timeout=600)
     finally:
         ray.shutdown()
     assert parts == [(content[number * PART :][:PART], 16 << 20) for number in range(PARTS)]

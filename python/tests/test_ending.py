@@ -13,7 +13,7 @@ import pytest
 import forerun
 from forerun._forerun import Handle
 
-WAIT = 60
+WAIT = 600
 
 FETCHED = """
 import os, sys, threading, time, forerun
@@ -89,9 +89,13 @@ def test_a_process_ends_while_functions_fetch(way, function):
 
 def test_the_end_does_not_wait_for_a_fetch_that_hangs():
     program = FETCHED.replace("FUNCTION", "never.wait()") + WAYS["fetched ahead"]
-    ended = run(program + "print(time.time(), flush=True)\n")
-    # Ten seconds, if it did.
-    assert time.time() - float(ended.stdout) < 8
+
+    def waited():
+        ended = run(program + "print(time.time(), flush=True)\n")
+        return time.time() - float(ended.stdout)
+
+    # Ten seconds, if it did. A machine that stands still for as long does not do so three times.
+    assert any(waited() < 8 for _ in range(3))
 
 
 def test_no_thread_stays_in_a_call_of_ours_once_the_engines_have_ended():
@@ -240,4 +244,4 @@ def test_an_interrupt_ends_it_within_seconds(waiting, path, interrupts):
             call()
         del call
         # Minutes without the interrupt.
-        assert time.monotonic() - begin < 10
+        assert time.monotonic() - begin < 30

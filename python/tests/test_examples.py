@@ -31,7 +31,7 @@ def test_the_notebook_reads_the_same_bytes_before_and_after(tmp_path):
         cell.source = cell.source.replace("SAMPLES = 256", "SAMPLES = 64").replace("DELAY = 0.01", "DELAY = 0.001")
     # Its cells compare the bytes. It needs no other file of the repository.
     nbclient.NotebookClient(
-        notebook, timeout=120, kernel_name="python3", resources={"metadata": {"path": tmp_path}}
+        notebook, timeout=600, kernel_name="python3", resources={"metadata": {"path": tmp_path}}
     ).execute()
     ways = [
         line[:34].rstrip()

@@ -282,7 +282,7 @@ class Meeting(MemoryFileSystem):
     barrier = threading.Barrier(40)
 
     def info(self, path, **kwargs):
-        self.barrier.wait(timeout=60)
+        self.barrier.wait(timeout=600)
         return super().info(path, **kwargs)
 
 

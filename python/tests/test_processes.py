@@ -109,7 +109,7 @@ def test_a_spawned_process_has_one_engine_for_all_files_it_unpickles(file, engin
     pickled = [pickle.dumps(file), pickle.dumps(file)]
     process = context.Process(target=child_of_spawn, args=(pickled, answers))
     process.start()
-    answer = answers.get(timeout=120)
+    answer = answers.get(timeout=600)
     process.join()
     assert answer == (7, content[7:10], True, (16 << 20, 8 << 20, "forerun"))
 
@@ -167,6 +167,6 @@ def test_a_process_ends_with_reads_in_flight(path):
         """
     )
     ended = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=600, check=False
     )
     assert (ended.returncode, ended.stderr) == (0, "")

@@ -2,8 +2,8 @@
 //! does not.
 //!
 //! Needs root, because half of the readers are another user, and for the mount FUSE. A run of three
-//! seconds has some thousand changes; a machine that is slow has fewer, which changes no outcome:
-//! the passthrough keeps bytes and attributes for a second, so the first changes are enough.
+//! seconds has some thousand changes; a machine that is slow has fewer, and more runs: the passthrough
+//! keeps bytes and attributes for a second, so the first changes are enough.
 
 #[path = "../../skipped.rs"]
 mod skipped;
@@ -93,8 +93,8 @@ fn passthrough(source: &Path, mountpoint: &Path) -> Option<Mounted> {
         .contains(name)
     {
         assert!(
-            begun.elapsed() < Duration::from_secs(60),
-            "no mount in a minute"
+            begun.elapsed() < Duration::from_secs(600),
+            "no mount in ten minutes"
         );
         if let Some(status) = child.try_wait().unwrap() {
             skipped(format!("no passthrough mount: {status}"));
@@ -115,14 +115,26 @@ fn a_mount_that_knows_nothing_of_changes_has_many() {
     let Some(mounted) = passthrough(&source, &mountpoint) else {
         return;
     };
-    let output = changes(&source, &mountpoint);
-    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
-    assert!(said(&output).contains("violations, seed 4711"));
-    let report = report(&output);
-    for kind in ["stale", "cut", "opened_without_right"] {
-        let count = report["violations"][kind].as_u64();
-        assert!(count.is_some_and(|count| count > 0), "{kind}: {report}");
+    let mut unseen = vec!["stale", "cut", "opened_without_right"];
+    for _ in 0..10 {
+        let output = changes(&source, &mountpoint);
+        let has_violations = output.status.code() == Some(1);
+        assert!(
+            has_violations || output.status.success(),
+            "{}",
+            said(&output)
+        );
+        let is_named = said(&output).contains("violations, seed 4711");
+        assert!(is_named || !has_violations, "{}", said(&output));
+        let report = report(&output);
+        println!("{report}");
+        let is_seen = |kind: &str| report["violations"][kind].as_u64() > Some(0);
+        unseen.retain(|kind| !is_seen(kind));
+        if unseen.is_empty() {
+            break;
+        }
     }
+    assert!(unseen.is_empty(), "{unseen:?}");
     drop(mounted);
     assert_eq!(fs::read_dir(&source).unwrap().count(), 0);
 }

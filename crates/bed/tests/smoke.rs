@@ -146,9 +146,9 @@ fn kill_daemon_of(state: &Path) {
     let number = Pid::from_raw(pid.cast_signed()).unwrap();
     let end = pidfd_open(number, PidfdFlags::empty()).unwrap();
     kill_process(number, Signal::KILL).unwrap();
-    let minute = Timespec::try_from(Duration::from_secs(60)).unwrap();
-    let ended = poll(&mut [PollFd::new(&end, PollFlags::IN)], Some(&minute)).unwrap();
-    assert_eq!(ended, 1, "the daemon ends within a minute");
+    let bound = Timespec::try_from(Duration::from_secs(600)).unwrap();
+    let ended = poll(&mut [PollFd::new(&end, PollFlags::IN)], Some(&bound)).unwrap();
+    assert_eq!(ended, 1, "the daemon ends");
 }
 
 #[test]

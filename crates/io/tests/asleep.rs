@@ -17,7 +17,7 @@ use forerun_io::backend::{LIST, pread};
 use forerun_io::{BackendChoice, Config, Driver};
 
 /// A read that takes longer never ends.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(600);
 
 /// Of a file on a disk, so that reads end later than they begin.
 const FILE_BYTES: usize = 8 << 20;

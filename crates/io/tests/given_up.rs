@@ -9,14 +9,14 @@ use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use forerun_core::{Bytes, preset};
 use forerun_io::arena::Target;
 use forerun_io::source::{Key, Pending, Source};
 use forerun_io::{Config, Driver, Reader};
 
-const BOUND: Duration = Duration::from_secs(60);
+const BOUND: Duration = Duration::from_secs(600);
 const BYTES: usize = 4 << 20;
 
 /// The byte at this place of every object.
@@ -193,16 +193,21 @@ fn give_up(memory: u64, objects: usize, first: usize) {
         .iter()
         .map(|(_, reader)| read_whole(reader.clone()))
         .collect();
-    for number in 0..2 {
+    // Threads of the others may come to run after these: until one is given up, more are read.
+    let begun = Instant::now();
+    let is_given_up = || held.given_up.load(Ordering::Relaxed) > 0;
+    for number in 0.. {
         let (_, live) = open(format!("live {number}"), None);
         assert_eq!(read_whole(live).recv_timeout(BOUND), Ok(true), "{case}");
+        if number >= 1 && is_given_up() {
+            break;
+        }
+        assert!(begun.elapsed() < BOUND, "{case}: none was given up");
     }
-    let given_up = held.given_up.load(Ordering::Relaxed);
     held.release();
     for told in waiting {
         assert_eq!(told.recv_timeout(BOUND), Ok(true), "{case}");
     }
-    assert!(given_up > 0, "{case}: none was given up");
     for (object, _) in &slow {
         let fronts = *object.fronts.lock().unwrap();
         assert!(

@@ -13,7 +13,7 @@ use forerun_io::arena::Target;
 use forerun_io::source::{Key, Source};
 use forerun_io::{BackendChoice, Config, Driver, Reader};
 
-const BOUND: Duration = Duration::from_secs(60);
+const BOUND: Duration = Duration::from_secs(600);
 const BYTES: u64 = 256 << 20;
 
 /// Reads that wait, and whether they may go on.

@@ -1,4 +1,4 @@
-//! Many readers in little memory: the table of `docs/DEVICES.md`, a row a device, memory and number
+//! Many readers in little memory: the table of `docs/MEASURED.md`, a row a device, memory and number
 //! of readers.
 //!
 //! ```text

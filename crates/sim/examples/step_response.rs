@@ -1,4 +1,4 @@
-//! How a device that changes is followed: the plot of `docs/DEVICES.md`, as SVG on standard output.
+//! How a device that changes is followed: the plot of `docs/MEASURED.md`, as SVG on standard output.
 //!
 //! ```text
 //! cargo run --release -p forerun-sim --example step_response > docs/step_response.svg

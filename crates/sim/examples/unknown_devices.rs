@@ -1,5 +1,5 @@
 //! Throughput on a device without a description beside one with: the table of
-//! `docs/DEVICES.md`, a row a device, number of readers and memory.
+//! `docs/MEASURED.md`, a row a device, number of readers and memory.
 //!
 //! ```text
 //! cargo run --release -p forerun-sim --example unknown_devices

@@ -137,7 +137,8 @@ fn a_gone_object_is_not_found() {
     assert_eq!(number(&error), Some(libc::ENOENT), "{error}");
 }
 
-/// The first range of a server that is silent has the whole deadline, others of the object a part of it.
+/// The first range of a server that is silent has the whole deadline, others of the object a part of it: a machine that
+/// stands still for the rest of it does not do so five times.
 #[test]
 fn a_reader_has_the_error_of_a_silent_server_after_one_deadline() {
     let server = Server::start();
@@ -149,16 +150,19 @@ fn a_reader_has_the_error_of_a_silent_server_after_one_deadline() {
     });
     let object = client.open(&server.url("/a")).unwrap();
     server.hang(Some("a"));
-    let mut waited = Vec::new();
-    for offset in [0, 100_000] {
+    let waited = |offset| {
         let begun = Instant::now();
         assert!(fetch(&object, offset, 4096).is_err());
-        waited.push(begun.elapsed());
-    }
-    assert!(waited[0] >= deadline && waited[1] < deadline, "{waited:?}");
+        begun.elapsed()
+    };
+    let first = waited(0);
+    assert!(first >= deadline, "{first:?}");
+    let others: Vec<_> = (0..5).map(|_| waited(100_000)).collect();
+    assert!(others.iter().any(|other| *other < deadline), "{others:?}");
     server.hang(None);
-    let bytes = fetch(&object, 0, 4096).unwrap();
-    assert!(bytes == content(1)[..4096]);
+    // A part of the deadline may be too short for one, the whole of it is there for the next.
+    let bytes = (0..5).find_map(|_| fetch(&object, 0, 4096).ok());
+    assert!(bytes.unwrap() == content(1)[..4096]);
     server.hang(Some("a"));
     let begun = Instant::now();
     assert!(fetch(&object, 0, 4096).is_err());
@@ -210,10 +214,7 @@ fn objects_of_a_silent_server_leave_memory_to_others_and_are_read_in_the_end() {
 #[test]
 fn what_cannot_be_opened_is_named() {
     let server = Server::start();
-    let client = client(Limits {
-        deadline: Duration::from_millis(50),
-        ..Limits::default()
-    });
+    let client = client(objects::limits());
     let refused = |url: &str| client.open(url).unwrap_err().to_string();
     let absent = refused(&server.url("/absent"));
     assert!(
@@ -242,7 +243,8 @@ fn what_cannot_be_opened_is_named() {
     );
     assert!(!to.contains("secret"), "{to}");
     server.fail_always(None);
-    server.fail([Fault::Status(503, None), Fault::Status(503, None)]);
+    // The next attempt would come after the deadline.
+    server.fail([Fault::Status(503, Some(3600))]);
     let busy = refused(&server.url("/a"));
     assert!(busy.contains("503"), "{busy}");
     // No server listens on the discard port of loopback.

@@ -437,7 +437,7 @@ fn names_that_hang_are_bounded_and_leave_others() {
     assert_eq!(most, 64 + 192);
     server.hang(None);
     for _ in 0..200 {
-        assert_eq!(given.recv_timeout(Duration::from_secs(60)).unwrap(), None);
+        assert_eq!(given.recv_timeout(Duration::from_secs(600)).unwrap(), None);
     }
 }
 

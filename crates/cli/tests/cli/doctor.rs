@@ -15,32 +15,31 @@ use snapbox::cmd::cargo_bin;
 use super::output_of;
 use set_up::{FILES, SetUp};
 
-#[track_caller]
-fn one_line(what: &str, checks: &[Check], verdict: Verdict, check: &str, words: &str) {
-    let others: Vec<_> = checks
-        .iter()
-        .filter(|check| check.verdict != Verdict::Ok)
-        .collect();
-    let [only] = others[..] else {
-        panic!("{what}: {}", as_text(checks));
+/// The line about all but what is well, with a remedy.
+fn is_only_line(checks: &[Check], verdict: Verdict, check: &str, words: &str) -> bool {
+    let others = checks.iter().filter(|check| check.verdict != Verdict::Ok);
+    let [only] = others.collect::<Vec<_>>()[..] else {
+        return false;
     };
+    let has_remedy = only.remedy.as_ref().is_some_and(|text| !text.is_empty());
+    (only.verdict, only.check) == (verdict, check) && only.found.contains(words) && has_remedy
+}
+
+#[track_caller]
+fn one_line(what: &str, set_up: &SetUp, verdict: Verdict, check: &str, words: &str) {
+    let checks = set_up.looked_at(|checks| is_only_line(checks, verdict, check, words));
     assert!(
-        (only.verdict, only.check) == (verdict, check) && only.found.contains(words),
-        "{what}: {only:?}"
-    );
-    assert!(
-        only.remedy
-            .as_ref()
-            .is_some_and(|remedy| !remedy.is_empty()),
-        "{what}"
+        is_only_line(&checks, verdict, check, words),
+        "{what}: {}",
+        as_text(&checks)
     );
 }
 
 #[test]
 fn a_machine_on_which_all_is_well_has_no_line_but_ok() {
     for set_up in [SetUp::new(), SetUp::of_user()] {
-        let checks = set_up.checks();
         let is_ok = |check: &Check| check.verdict == Verdict::Ok && check.remedy.is_none();
+        let checks = set_up.looked_at(|checks| checks.iter().all(is_ok));
         assert!(checks.iter().all(is_ok), "{}", as_text(&checks));
         let mount = checks.iter().find(|check| check.check == "mount").unwrap();
         assert!(mount.found.contains("at most 1GiB"), "{mount:?}");
@@ -184,7 +183,7 @@ fn what_root_lacks_is_one_line() {
     for (what, verdict, check, words, make) in broken {
         let mut set_up = SetUp::new();
         make(&mut set_up);
-        one_line(what, &set_up.checks(), *verdict, check, words);
+        one_line(what, &set_up, *verdict, check, words);
     }
 }
 
@@ -303,7 +302,7 @@ fn what_a_user_lacks_is_one_line() {
     for (what, verdict, check, words, make) in broken {
         let mut set_up = SetUp::of_user();
         make(&mut set_up);
-        one_line(what, &set_up.checks(), *verdict, check, words);
+        one_line(what, &set_up, *verdict, check, words);
     }
 }
 
@@ -372,7 +371,7 @@ fn a_mount_that_does_not_work_is_one_line() {
     for (what, verdict, check, words, make) in broken {
         let mut set_up = SetUp::new();
         make(&mut set_up);
-        one_line(what, &set_up.checks(), *verdict, check, words);
+        one_line(what, &set_up, *verdict, check, words);
     }
 }
 
@@ -383,7 +382,7 @@ fn what_hangs_is_one_line_and_is_not_waited_for() {
     let held = set_up.hangs(&source);
     one_line(
         "a source",
-        &set_up.checks(),
+        &set_up,
         Verdict::Fail,
         "source",
         "does not answer",
@@ -394,7 +393,7 @@ fn what_hangs_is_one_line_and_is_not_waited_for() {
     let _held = set_up.hangs(&point);
     one_line(
         "a daemon",
-        &set_up.checks(),
+        &set_up,
         Verdict::Fail,
         "mount",
         "no answer within 1 s",
@@ -416,9 +415,9 @@ fn an_address_is_not_looked_for_among_files() {
         point.display()
     );
     set_up.write("proc/self/mountinfo", &line);
-    let checks = set_up.checks();
-    let all_ok = checks.iter().all(|check| check.verdict == Verdict::Ok);
-    assert!(all_ok, "{}", as_text(&checks));
+    let all_ok = |checks: &[Check]| checks.iter().all(|check| check.verdict == Verdict::Ok);
+    let checks = set_up.looked_at(all_ok);
+    assert!(all_ok(&checks), "{}", as_text(&checks));
 }
 
 #[test]

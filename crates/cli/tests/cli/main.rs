@@ -5,6 +5,7 @@
 mod arrivals;
 mod bad_input;
 mod bench;
+mod browser;
 mod defaults;
 mod doctor;
 mod emulate;
@@ -26,6 +27,7 @@ mod report;
 mod server;
 mod setup;
 mod simulate;
+mod site;
 #[path = "../../../skipped.rs"]
 mod skipped;
 mod sweep;

@@ -1,12 +1,11 @@
 //! `forerun report` and `forerun advise`: pages from rows of every kind, in a browser, and bad rows.
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::time::{Duration, Instant};
+use std::path::Path;
 
 use serde_json::{Value, json};
 
+use super::browser::{browser, seen_by};
 use super::skipped::skipped;
 use super::{Folder, forerun, output_of};
 
@@ -179,16 +178,6 @@ fn lines_that_are_no_rows_are_refused_with_their_number_and_nothing_is_written()
     forerun(&format!("report {rows} -o p.html --within NaN")).code(2);
 }
 
-/// A browser, if there is one.
-fn browser() -> Option<PathBuf> {
-    let names = ["chromium", "chromium-browser", "google-chrome"];
-    let folders = ["/usr/bin", "/usr/local/bin", "/snap/bin"];
-    let mut all = folders
-        .iter()
-        .flat_map(|folder| names.map(|name| Path::new(folder).join(name)));
-    all.find(|path| path.exists())
-}
-
 /// Attributes of a page that a script in a frame of this width found: its width, and its figures that are drawn.
 fn seen(browser: &Path, folder: &Folder, page: &str, width: u32) -> Value {
     let inner = page.replace('&', "&amp;").replace('"', "&quot;");
@@ -202,30 +191,7 @@ fn seen(browser: &Path, folder: &Folder, page: &str, width: u32) -> Value {
          marks: page.querySelectorAll('polyline').length}}); }}</script></body>"
     );
     let file = folder.file("frame.html", outer.as_bytes());
-    let mut child = Command::new(browser)
-        .args(["--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"])
-        .arg(format!("--user-data-dir={}", folder.name("browser")))
-        .arg(format!("--window-size={},900", width.max(600)))
-        .arg(format!("file://{file}"))
-        .stdout(fs::File::create(folder.path("dom")).unwrap())
-        .stderr(std::process::Stdio::null())
-        .spawn()
-        .unwrap();
-    // A browser that hangs is killed, and the test fails.
-    let begun = Instant::now();
-    while child.try_wait().unwrap().is_none() {
-        assert!(
-            begun.elapsed() < Duration::from_secs(300),
-            "the browser hangs"
-        );
-        std::thread::yield_now();
-    }
-    let dom = fs::read_to_string(folder.path("dom")).unwrap();
-    let seen = dom
-        .split("data-seen=\"")
-        .nth(1)
-        .and_then(|rest| rest.split('"').next());
-    serde_json::from_str(&seen.unwrap_or_default().replace("&quot;", "\"")).unwrap()
+    seen_by(browser, folder, Path::new(&file), &[])
 }
 
 #[test]

@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -17,6 +17,7 @@ use std::process::{Child, Command, Stdio};
 use snapbox::cmd::cargo_bin;
 use tempfile::TempDir;
 
+use super::port::address;
 use super::stores::{EACH_OPEN, files};
 use super::{Mounted, bytes, can_mount, folder, skipped, start_of, wait};
 
@@ -158,11 +159,7 @@ impl Server {
             skipped(format!("no {}: `make servers`", kind.program));
             return None;
         }
-        // Not all of them tell the port that they get for port 0. Below 32768 the kernel gives none away by itself.
-        let mut random = fastrand::Rng::new();
-        let port = std::iter::repeat_with(|| random.u16(20_000..32_000))
-            .find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok())
-            .unwrap();
+        let port = address().port();
         let folder = folder();
         let child = Command::new(&program)
             .args((kind.arguments)(&port.to_string()))

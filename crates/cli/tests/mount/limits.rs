@@ -9,7 +9,8 @@ use std::process::{Child, Command, Output, Stdio};
 use snapbox::cmd::cargo_bin;
 use tempfile::TempDir;
 
-use super::silent::{PATIENCE, apart};
+use super::silent::apart;
+use super::wait::PATIENCE;
 use super::{Mounted, bytes, can_mount, eventually, folder, forerun, is_mounted, run, wait};
 
 /// A daemon of this folder under a limit of the shell.

@@ -26,6 +26,7 @@ mod monitoring;
 mod owners;
 mod passed_bytes;
 mod passthrough;
+mod port;
 mod reading;
 mod record;
 mod rights;

@@ -173,6 +173,12 @@ fn a_mount_told_to_use_less_gives_its_memory_back_while_reads_go_on() {
     );
     let ended = AtomicBool::new(false);
     let mut seen = Vec::new();
+    // Pages that are given up go by and by; once they are gone no others come.
+    let is_given_back = || {
+        eventually("memory is given back", || {
+            resident(&mounted) <= after + CODE
+        });
+    };
     thread::scope(|scope| {
         let read = |number| {
             let (path, content, ended) = (&path, &content, &ended);
@@ -181,6 +187,7 @@ fn a_mount_told_to_use_less_gives_its_memory_back_while_reads_go_on() {
         let readers: Vec<_> = (0..4).map(read).collect();
         let end = End(&ended);
         set(after);
+        is_given_back();
         // Reads of the whole file beside the random ones: every frame has a new block many times.
         for _ in 0..2 {
             check(&path, &content, true);
@@ -189,6 +196,7 @@ fn a_mount_told_to_use_less_gives_its_memory_back_while_reads_go_on() {
         set(before);
         check(&path, &content, true);
         set(after);
+        is_given_back();
         check(&path, &content, true);
         drop(end);
         let reads: u64 = readers

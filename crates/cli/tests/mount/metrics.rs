@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::time::Instant;
 
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit, setrlimit};
 
+use super::port::address;
 use super::{Mounted, bytes, eventually, folder};
 
 /// Idle clients, and bytes of a header line that another sends.
@@ -18,12 +19,6 @@ const HEADER_BYTES: usize = 300_000_000;
 /// Most that the server may take under any number of connections.
 const THREADS_MAX: u64 = 8;
 const MEMORY_MAX_KIB: u64 = 8 << 10;
-
-/// An address without a listener.
-pub(super) fn address() -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap()
-}
 
 /// A mount that serves metrics, with a file `a` of 256 blocks; none if this machine cannot mount.
 fn mounted(more: &[&str]) -> Option<(Mounted, SocketAddr)> {

@@ -10,7 +10,8 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 
-use super::metrics::{address, get};
+use super::metrics::get;
+use super::port::address;
 use super::{Mounted, bytes, eventually, folder, skipped};
 
 /// Seconds between two scrapes, and over which a rate is taken, in the place of Grafana's own.

@@ -15,10 +15,8 @@ use fuser::{Errno, FileAttr, FileHandle, FileType, Generation, INodeNo, LockOwne
 use fuser::{ReplyAttr, ReplyData, ReplyEmpty, ReplyEntry, ReplyOpen, ReplyStatfs, Request};
 use tempfile::TempDir;
 
+use super::wait::PATIENCE;
 use super::{Mounted, bytes, can_mount, folder, run};
-
-/// Half a minute is for a machine that stands still.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The file `N` has the number `N + FIRST`.
 const FIRST: u64 = 2;

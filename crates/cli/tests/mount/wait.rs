@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-/// After so long a wait is one for ever. No test passes sooner or later by it: a minute is ten
+/// After so long a wait is one for ever. No test passes sooner or later by it: ten minutes are a hundred
 /// times the slowest wait beside six busy loops on two processors.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(600);
 
 /// Between two looks at a condition without an event; a look that starts a process takes as long.
 const PAUSE: Duration = Duration::from_millis(5);

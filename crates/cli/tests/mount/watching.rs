@@ -111,7 +111,7 @@ fn the_costs_of_a_disk_are_estimated_from_its_requests_and_shown() {
         .unwrap();
     }
     let socket = folder.path().join("control");
-    let port = super::metrics::address();
+    let port = super::port::address();
     let flags = [
         "--emulate",
         "switching=8ms,rate=80MB/s",

@@ -1,6 +1,8 @@
 //! `forerun watch` on a real file system: ext4 on a loop device. Where there is no root, no loop device or no tracefs
 //! with the events of Linux 6.18, each test is skipped.
 
+#[path = "../mount/port.rs"]
+mod port;
 #[path = "../../../skipped.rs"]
 mod skipped;
 mod small;
@@ -14,21 +16,19 @@ mod wait;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read, Seek, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Output, Stdio};
 
 use rustix::fs::{Advice, fadvise};
 use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
 use snapbox::cmd::cargo_bin;
 use tempfile::TempDir;
 
 use skipped::skipped;
 use wait::eventually;
-
-/// One pass has a hundred marks, within some tens of milliseconds.
-const PASSES: u32 = 10;
 
 /// A disk of 8 ms and 80 MB/s.
 const PROFILE: &str = "\
@@ -141,19 +141,30 @@ impl Disk {
         Watching { child, lines }
     }
 
-    /// Reads the file from its beginning to its end, cold; often enough that a watch which waits for a processor has its turn.
+    /// Reads the file from its beginning to its end, cold: a hundred marks within some tens of milliseconds.
     fn read(&self) {
-        for _ in 0..PASSES {
-            let mut file = File::open(self.point().join("file")).unwrap();
-            fadvise(&file, 0, None, Advice::DontNeed).unwrap();
-            let mut buffer = vec![0; 128 << 10];
-            let mut at = 0;
-            while let count @ 1.. = file.read(&mut buffer).unwrap() {
-                assert_eq!(buffer[0], (at >> 8) as u8, "at {at}");
-                at += count as u32;
-            }
-            assert_eq!(at, 32 << 20);
+        let mut file = File::open(self.point().join("file")).unwrap();
+        fadvise(&file, 0, None, Advice::DontNeed).unwrap();
+        let (mut buffer, mut at) = (vec![0; 128 << 10], 0);
+        while let count @ 1.. = file.read(&mut buffer).unwrap() {
+            assert_eq!(buffer[0], (at >> 8) as u8, "at {at}");
+            at += count as u32;
         }
+        assert_eq!(at, 32 << 20);
+    }
+
+    /// The same until the watch tells this: one that waits for a processor may see reads when they are over.
+    fn read_until(&self, is_told: impl Fn(&Value) -> bool) {
+        eventually("the watch has seen it", || {
+            self.read();
+            is_told(&self.stats()["watch"])
+        });
+    }
+
+    /// The report of the watch that runs.
+    fn stats(&self) -> Value {
+        let said = asked(self, &["ctl", self.point().to_str().unwrap(), "stats"]);
+        serde_json::from_str(&said).unwrap()
     }
 
     /// A record of a limit that stands raised, and the limit raised so.
@@ -229,7 +240,7 @@ fn windows_are_longer(disk: &Disk, seeing: &str) {
     let before = disk.kib();
     let journal = disk.folder.path().join("journal");
     let watching = disk.watch(&["--seeing", seeing, "--journal", journal.to_str().unwrap()]);
-    disk.read();
+    disk.read_until(|watch| counted(watch, "events", 3) && counted(watch, "limits_set", 0));
     let text = watching.end();
     assert!(
         number(&text, "events ") > 3 && number(&text, "limits set ") > 0,
@@ -247,6 +258,16 @@ fn windows_are_longer(disk: &Disk, seeing: &str) {
         .unwrap();
     let said = String::from_utf8_lossy(&replayed.stderr);
     assert!(replayed.status.success(), "{said}");
+}
+
+/// Whether a watch has counted more than this.
+fn counted(watch: &Value, name: &str, more_than: u64) -> bool {
+    watch[name].as_u64().unwrap() > more_than
+}
+
+/// Whether a watch has bytes that it could not steer.
+fn is_not_steered(watch: &Value) -> bool {
+    !watch["not_steered"].as_array().unwrap().is_empty()
 }
 
 /// Asks the watch by its path; what it says.
@@ -267,12 +288,11 @@ fn a_watch_is_shown_asked_and_paused_by_its_path() {
     let point = disk.point();
     let point = point.to_str().unwrap();
     let watching = disk.watch(&["--exclude", "path=/nowhere"]);
-    let stats = || -> serde_json::Value {
-        serde_json::from_str(&asked(&disk, &["ctl", point, "stats"])).unwrap()
-    };
     assert!(asked(&disk, &["ctl", point, "pause"]).contains("\"is_paused\": true"));
-    disk.read();
-    let paused = stats();
+    disk.read_until(|watch| {
+        counted(watch, "limits_spared", 0) && counted(watch, "missed_bytes", 1 << 20)
+    });
+    let paused = disk.stats();
     let (watch, counters) = (&paused["watch"], &paused["counters"]);
     assert_eq!(watch["limits_set"], 0, "{paused}");
     assert!(watch["limits_spared"].as_u64() > Some(0), "{paused}");
@@ -297,7 +317,7 @@ fn a_watch_is_shown_asked_and_paused_by_its_path() {
         file.rewind().unwrap();
         fadvise(&file, 0, None, Advice::DontNeed).unwrap();
         file.read_exact(&mut vec![0; 24 << 20]).unwrap();
-        stats()["watch"]["limits_set"].as_u64() > Some(0)
+        counted(&disk.stats()["watch"], "limits_set", 0)
     });
     let seen = asked(&disk, &["top", "--once", point]);
     for part in [
@@ -310,8 +330,7 @@ fn a_watch_is_shown_asked_and_paused_by_its_path() {
     }
     let listed = asked(&disk, &["top", "--list"]);
     assert!(listed.contains(point), "{listed}");
-    let limits: serde_json::Value =
-        serde_json::from_str(&asked(&disk, &["ctl", point, "limits"])).unwrap();
+    let limits: Value = serde_json::from_str(&asked(&disk, &["ctl", point, "limits"])).unwrap();
     assert_eq!(limits["kernel_readahead_bytes"], 128 << 10, "{limits}");
     let (code, said) = failed(&disk, &["ctl", point, "set", "--memory", "1GiB"]);
     assert!(
@@ -366,7 +385,7 @@ fn bytes_that_cannot_be_steered_are_shown_with_their_process() {
     let Some(disk) = Disk::new() else { return };
     let rule = format!("path={}", disk.folder.path().display());
     let _watching = disk.watch(&["--exclude", &rule]);
-    disk.read();
+    disk.read_until(is_not_steered);
     let point = disk.point();
     let seen = asked(&disk, &["top", "--once", point.to_str().unwrap()]);
     let own = std::process::id().to_string();
@@ -381,10 +400,7 @@ fn bytes_that_cannot_be_steered_are_shown_with_their_process() {
 #[test]
 fn every_metric_of_a_watch_is_in_the_document() {
     let Some(disk) = Disk::new() else { return };
-    let address = TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap();
+    let address = port::address();
     let _watching = disk.watch(&["--metrics", &address.port().to_string()]);
     disk.read();
     let mut page = String::new();
@@ -437,9 +453,13 @@ fn a_dry_run_an_exclusion_and_a_pause_set_nothing() {
         ),
     ] {
         let watching = disk.watch(&flags);
-        disk.read();
-        let text = watching.end();
         let is_dry = flags[0] == "--dry-run";
+        disk.read_until(|watch| match is_steered {
+            true if is_dry => counted(watch, "limits_spared", 0),
+            true => counted(watch, "limits_set", 0),
+            false => is_not_steered(watch),
+        });
+        let text = watching.end();
         assert_eq!(
             number(&text, "limits set ") > 0,
             is_steered && !is_dry,
@@ -450,9 +470,9 @@ fn a_dry_run_an_exclusion_and_a_pause_set_nothing() {
     }
     let watching = disk.watch(&[]);
     watching.signal(Signal::USR1);
-    disk.read();
+    disk.read_until(|watch| counted(watch, "limits_spared", 0));
     watching.signal(Signal::USR2);
-    disk.read();
+    disk.read_until(|watch| counted(watch, "limits_set", 0));
     let text = watching.end();
     assert!(
         number(&text, "spared ") > 0 && number(&text, "limits set ") > 0,
@@ -471,13 +491,13 @@ fn a_program_that_asked_for_its_own_readahead_keeps_it() {
     ] {
         let Some(disk) = Disk::new() else { return };
         let watching = disk.watch(&["--seeing", "readahead"]);
-        let mut file = File::open(disk.point().join("file")).unwrap();
-        fadvise(&file, 0, None, Advice::DontNeed).unwrap();
-        fadvise(&file, 0, None, advice).unwrap();
-        let mut buffer = vec![0; 128 << 10];
-        for _ in 0..128 {
-            file.read_exact(&mut buffer).unwrap();
-        }
+        eventually("the watch has seen it", || {
+            let mut file = File::open(disk.point().join("file")).unwrap();
+            fadvise(&file, 0, None, Advice::DontNeed).unwrap();
+            fadvise(&file, 0, None, advice).unwrap();
+            file.read_exact(&mut vec![0; 16 << 20]).unwrap();
+            cause.is_none() || is_not_steered(&disk.stats()["watch"])
+        });
         let text = watching.end();
         assert_eq!(number(&text, "limits set "), 0, "{advice:?}: {text}");
         let has = cause.is_none_or(|cause| text.contains(cause));

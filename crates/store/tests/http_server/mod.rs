@@ -229,7 +229,7 @@ impl Server {
         let waited = self
             .shared
             .another
-            .wait_timeout_while(state, Duration::from_secs(60), few);
+            .wait_timeout_while(state, Duration::from_secs(600), few);
         assert!(!waited.unwrap().1.timed_out(), "{requests} requests wait");
     }
 

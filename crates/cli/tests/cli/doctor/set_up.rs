@@ -243,6 +243,19 @@ impl SetUp {
         });
     }
 
+    /// The lines of a look that sees this, or of the last one. Probes, daemons and services have a second to answer,
+    /// which a machine that stands still takes from them: it has a line of its own, and is looked at again.
+    pub(super) fn looked_at(&self, is_seen: impl Fn(&[Check]) -> bool) -> Vec<Check> {
+        let mut checks = self.checks();
+        for _ in 1..10 {
+            if is_seen(&checks) {
+                break;
+            }
+            checks = self.checks();
+        }
+        checks
+    }
+
     pub(super) fn checks(&self) -> Vec<Check> {
         let found = mounts::find(&self.machine, None).unwrap();
         examine(&self.machine, &found)
