@@ -163,15 +163,22 @@ impl Run {
         self.handle(PlannerInput::Hints(more));
     }
 
+    /// A reader asks for a reference that is so far away.
+    fn ask(&mut self, ahead: usize) {
+        if let Some(hint) = self.order[..self.hinted].get(self.over + ahead) {
+            let compute = Nanos(1);
+            self.handle(PlannerInput::Asked {
+                block: hint.block,
+                compute,
+            });
+        }
+    }
+
     /// The reader reads on if its block is there, and waits otherwise.
     fn read(&mut self) {
-        if self.over == self.hinted {
-            return;
-        }
-        let block = self.order[self.over].block;
-        let compute = Nanos(1);
-        self.handle(PlannerInput::Asked { block, compute });
-        if self.planner.board().is_resident(block) {
+        self.ask(0);
+        let next = self.order[..self.hinted].get(self.over);
+        if next.is_some_and(|hint| self.planner.board().is_resident(hint.block)) {
             self.pass(true);
         }
     }
@@ -211,6 +218,7 @@ impl Run {
                     kept,
                 });
             }
+            19 => self.ask(choice % 8),
             _ => self.hint(choice % 8),
         }
     }
@@ -248,12 +256,12 @@ proptest! {
         prop_assert!(plan.pair(expected.len() as u32).is_none());
     }
 
-    /// Hints that come late, failed fetches, references passed over and blocks in hand included.
+    /// Hints that come late, failed fetches, references asked for early or passed over, and blocks in hand included.
     #[test]
     fn decisions_are_those_of_the_rules_alone(
         order in prop::collection::vec(0u32..12, 20..80), disks in 1u32..4, frames in 1u32..8,
         first in 1usize..60, fetch_percent in 1u64..900, batch in 0u32..5, reverse_batch in 0u32..5,
-        script in prop::collection::vec((0u8..20, 0usize..64, any::<bool>()), 40..300),
+        script in prop::collection::vec((0u8..21, 0usize..64, any::<bool>()), 40..300),
     ) {
         let on_disk = |block: u32| Hint { block: BlockNo(block), disk: DeviceId((block % disks) as u16) };
         let policy = std::format!(
