@@ -25,7 +25,11 @@
 mod cache;
 mod pairing;
 mod pass;
+#[cfg(test)]
+mod reference;
 mod swaps;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use pairing::{Plan, Planned};
 
@@ -36,86 +40,4 @@ pub(crate) struct Model {
     pub(crate) fetch_time: u64,
     /// Most evictions a free disk gets at once.
     pub(crate) batch: u32,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::pass::pass;
-    use super::*;
-    use alloc::vec::Vec;
-    use forerun_core::DeviceId;
-    use forerun_core::hinted::{BlockNo, Board, Hint};
-    use proptest::prelude::*;
-
-    fn board(blocks: &[(u32, u16)], warm: &[(u32, u16)], frames: u32) -> Board {
-        let mut board = Board::new(3, frames, 100, 1000);
-        let hint = |(block, disk): &(u32, u16)| Hint {
-            block: BlockNo(*block),
-            disk: DeviceId(*disk),
-        };
-        for pair in warm {
-            board.cached(hint(pair));
-        }
-        for pair in blocks {
-            board.hint(hint(pair));
-        }
-        board
-    }
-
-    #[test]
-    fn a_cache_large_enough_is_filled_in_order() {
-        let board = board(&[(0, 0), (1, 1), (0, 0), (2, 0)], &[], 3);
-        let model = Model {
-            fetch_time: 200,
-            batch: 1,
-        };
-        let mut swaps = pass(&board, model);
-        let arrivals: Vec<_> = core::iter::from_fn(|| swaps.arrive()).collect();
-        assert_eq!(arrivals, [0, 1, 3]);
-        let departures: Vec<_> = core::iter::from_fn(|| swaps.depart(&board)).collect();
-        assert!(departures.iter().all(|departure| departure.block.is_none()));
-    }
-
-    /// A and C lie on one disk, B on the other, in a cache of two. Read backwards, A B C B A, both
-    /// disks are free when A has passed and C is missing: A is needed again at the end and B at
-    /// once, so A makes room. Forward A is therefore fetched for its last use, and B stays.
-    #[test]
-    fn of_several_free_disks_the_one_whose_block_is_needed_latest_gives_it_up() {
-        let (a, b, c) = ((0, 0), (1, 1), (2, 0));
-        let board = board(&[a, b, c, b, a], &[], 2);
-        let model = Model {
-            fetch_time: 100,
-            batch: 1,
-        };
-        let mut swaps = pass(&board, model);
-        let arrivals: Vec<_> = core::iter::from_fn(|| swaps.arrive()).collect();
-        assert_eq!(arrivals, [0, 1, 2, 4]);
-    }
-
-    proptest! {
-        /// Matched in their orders, each eviction is released before the use it makes room for;
-        /// and for each use there is a reason why its block is there.
-        #[test]
-        fn every_arrival_finds_a_departure_in_time(
-            order in prop::collection::vec(0u32..12, 1..80), frames in 1u32..8,
-            warm in 0u32..8, fetch_time in 1u64..900, batch in 1u32..6,
-        ) {
-            let on_disk = |block: u32| (block, (block % 3) as u16);
-            let order: Vec<_> = order.into_iter().map(on_disk).collect();
-            let warm: Vec<_> = (0..warm.min(frames)).map(on_disk).collect();
-            let board = board(&order, &warm, frames);
-            let mut swaps = pass(&board, Model { fetch_time, batch });
-            let arrivals: Vec<_> = core::iter::from_fn(|| swaps.arrive()).collect();
-            for needed in &arrivals {
-                let departure = swaps.depart(&board);
-                prop_assert!(departure.is_some_and(|departure| departure.released <= *needed));
-            }
-            for (block, _) in (0..12).map(on_disk).filter(|pair| order.contains(pair)) {
-                let first = order.iter().position(|(b, _)| *b == block);
-                let fetched = arrivals.iter().any(|needed| Some(*needed as usize) == first);
-                let was_there = warm.iter().any(|(b, _)| *b == block);
-                prop_assert!(fetched || was_there, "block {block}");
-            }
-        }
-    }
 }

@@ -8,7 +8,7 @@ mod documents;
 mod runs;
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use clap::Parser;
@@ -135,11 +135,9 @@ fn the_table_of_differences_is_that_of_the_command() {
     compare_first_table("DIFFERENCES.md", &table);
 }
 
-/// Presets are lines of a list: their methods say it.
-#[test]
-fn the_header_of_each_method_that_differs_from_its_paper_names_the_table() {
+/// Folders of methods.
+fn families() -> Vec<PathBuf> {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let folders = ["core/src", "baselines/src"].map(|folder| crates.join(folder));
     let families = [
         "detect",
         "depth",
@@ -149,26 +147,53 @@ fn the_header_of_each_method_that_differs_from_its_paper_names_the_table() {
         "hinted",
         "hinted/policy",
     ];
+    let folders = ["core/src", "baselines/src"].map(|folder| crates.join(folder));
+    let all = folders
+        .iter()
+        .flat_map(|folder| families.map(|f| folder.join(f)));
+    all.filter(|folder| folder.is_dir()).collect()
+}
+
+/// Whether the header of a file has a line with this in it.
+fn header_has(path: &Path, text: &str) -> bool {
+    let all = fs::read_to_string(path).unwrap();
+    let mut header = all.lines().take_while(|line| line.starts_with("//!"));
+    header.any(|line| line.contains(text))
+}
+
+/// Presets are lines of a list: their methods say it.
+#[test]
+fn the_header_of_each_method_that_differs_from_its_paper_names_the_table() {
     for one in differences::LIST {
         let mut methods = 0;
         for name in one.methods {
             let file = format!("{}.rs", name.replace(['-', '.'], "_"));
-            let mut places = folders
-                .iter()
-                .flat_map(|folder| families.map(|f| folder.join(f)));
-            let Some(path) = places.find(|place| place.join(&file).is_file()) else {
+            let path = families().into_iter().map(|folder| folder.join(&file));
+            let Some(path) = path.into_iter().find(|path| path.is_file()) else {
                 continue;
             };
-            let text = fs::read_to_string(path.join(&file)).unwrap();
-            let mut header = text.lines().take_while(|line| line.starts_with("//!"));
-            assert!(
-                header.any(|line| line.contains("docs/DIFFERENCES.md")),
-                "{name}"
-            );
+            assert!(header_has(&path, "docs/DIFFERENCES.md"), "{name}");
             methods += 1;
         }
         println!("{methods} methods: {}", one.rule);
     }
+}
+
+#[test]
+fn each_method_whose_header_says_that_it_differs_has_a_row() {
+    let mut methods = 0;
+    for folder in families() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_file() && header_has(&path, "Rules that differ from the paper") {
+                let stem = path.file_stem().unwrap().to_string_lossy();
+                let name = stem.replace('_', "-");
+                assert!(differences::of(&name).next().is_some(), "{name}");
+                methods += 1;
+            }
+        }
+    }
+    assert!(methods > 0, "no header says it");
 }
 
 /// Pages of tables and of methods, which no reader reads from their beginning to their end.

@@ -254,4 +254,116 @@ mod tests {
         streams.shorten(Block(11), Block(18));
         assert_eq!(end(&streams), 19, "another stream");
     }
+
+    /// A stream of blocks 10 to 20 that was read up to 14.
+    fn read_to_14(streams: &mut Streams) {
+        streams.at_or_begin(Block(10), Nanos(1)).end = 20;
+        streams.advance(Block(10), 4, Nanos(2));
+    }
+
+    #[test]
+    fn a_stream_covers_the_blocks_from_its_begin_to_the_one_behind_its_end() {
+        let mut streams = Streams::default();
+        read_to_14(&mut streams);
+        let covered = (0..30).filter(|block| streams.at(Block(*block)).is_some());
+        assert_eq!(covered.collect::<Vec<_>>(), (10..=20).collect::<Vec<_>>());
+        let stream = *streams.at(Block(20)).unwrap();
+        assert_eq!((stream.consumed(), stream.ahead()), (4, 6));
+        assert_eq!(stream.next_block(), Some(Block(20)));
+    }
+
+    #[test]
+    fn of_two_streams_that_cover_a_block_the_younger_has_it() {
+        let mut streams = Streams::default();
+        streams.at_or_begin(Block(0), Nanos(1)).end = 4;
+        streams.at_or_begin(Block(8), Nanos(2)).end = 12;
+        streams.at_mut(Block(0)).unwrap().end = 10;
+        assert_eq!(streams.at(Block(9)).unwrap().start, 8);
+        assert_eq!(streams.at_mut(Block(9)).unwrap().start, 8);
+        let continued = streams.continued(Block(9), Direction::Forward, Nanos(3));
+        assert_eq!(continued.start, 8);
+    }
+
+    #[test]
+    fn a_read_moves_its_stream_on_and_never_back() {
+        let mut streams = Streams::default();
+        read_to_14(&mut streams);
+        // A block read again.
+        assert_eq!(streams.advance(Block(11), 1, Nanos(3)), Some(Block(10)));
+        let at = |streams: &Streams| {
+            let stream = streams.at(Block(10)).unwrap();
+            (stream.touched, stream.end, stream.used)
+        };
+        assert_eq!(at(&streams), (14, 20, Nanos(3)));
+        // Beyond all that was fetched.
+        assert_eq!(streams.advance(Block(19), 4, Nanos(4)), Some(Block(10)));
+        assert_eq!(at(&streams), (23, 23, Nanos(4)));
+        assert_eq!(streams.advance(Block(25), 1, Nanos(5)), None);
+    }
+
+    #[test]
+    fn a_stream_that_is_read_backward_is_found_by_the_last_block_of_a_read() {
+        let mut streams = Streams::default();
+        let direction = Direction::Backward;
+        let stream = streams.continued(Block(99), direction, Nanos(1));
+        stream.end += 10;
+        // Blocks 99 to 96.
+        assert_eq!(streams.advance(Block(99), 1, Nanos(2)), None);
+        assert_eq!(streams.advance(Block(96), 3, Nanos(3)), None);
+        let stream = *streams.of_read(Block(88), 3).unwrap();
+        assert_eq!((stream.consumed(), stream.ahead()), (4, 6));
+        assert_eq!(stream.next_block(), Some(Block(89)));
+        assert_eq!(streams.ahead(), [(Block(90), 6)]);
+        assert!(streams.of_read(Block(87), 2).is_none());
+        assert_eq!(streams.forward().count(), 0);
+        // A stream upward is not come to from the end of a read.
+        streams.at_or_begin(Block(40), Nanos(4));
+        assert!(streams.of_read(Block(38), 3).is_none());
+        // The part of the window that memory allows is the one furthest from its reader.
+        streams.cut(Block(95), Block(93));
+        assert_eq!(streams.active(), 0);
+    }
+
+    #[test]
+    fn a_window_cut_short_and_a_missing_block_leave_less_ahead() {
+        let mut streams = Streams::default();
+        read_to_14(&mut streams);
+        streams.cut(Block(14), Block(18));
+        assert_eq!(streams.ahead(), [(Block(14), 4)]);
+        streams.cut(Block(14), Block(19));
+        assert_eq!(streams.ahead(), [(Block(14), 4)], "not made longer");
+        streams.cut(Block(14), Block(12));
+        assert_eq!(streams.ahead(), []);
+        streams.at_mut(Block(14)).unwrap().end = 20;
+        streams.lost(Block(12));
+        let stream = streams.at(Block(10)).unwrap();
+        assert_eq!((stream.touched, stream.end), (12, 12));
+        let [ahead] = streams.forward().collect::<Vec<_>>()[..] else {
+            panic!("one stream");
+        };
+        assert_eq!(
+            (ahead.start, ahead.position, ahead.end),
+            (Block(10), 12, 12)
+        );
+    }
+
+    #[test]
+    fn the_least_recently_used_of_64_streams_gives_way() {
+        let mut streams = Streams::default();
+        let block = |number: usize| Block(100 * number as u32);
+        for number in 0..STREAMS_MAX {
+            streams.at_or_begin(block(number), Nanos(number as u64));
+        }
+        streams.advance(block(0), 1, Nanos(1000));
+        assert_eq!(streams.by_use().len(), 64);
+        streams.at_or_begin(block(STREAMS_MAX), Nanos(1001));
+        let starts = streams.by_use();
+        let starts: Vec<u32> = starts.iter().map(|stream| stream.start).collect();
+        assert_eq!((starts.len(), starts[0], starts[62]), (64, 200, 0));
+        assert!(streams.at(block(1)).is_none());
+        // One of another direction is another stream.
+        streams.continued(block(2), Direction::Backward, Nanos(1002));
+        assert_eq!(streams.by_use()[63].direction, Direction::Backward);
+        assert_eq!(streams.by_use()[0].start, 300);
+    }
 }

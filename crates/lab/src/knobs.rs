@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use forerun_baselines::METHODS;
+use forerun_core::reclaim::Reclaim;
 use forerun_core::spec::Choice;
 use forerun_core::split::Split;
 use forerun_sim::device::scheduler::{self, Scheduler};
@@ -93,6 +94,12 @@ knobs! {
         "readahead of all kernels";
     OCTAVES = "octaves", Count (1, 10), SERVERS,
         "lengths of index search's lists: so many octaves below 4 MiB; 6";
+    RECLAIMS = "reclaims", Count (0, 1), &["li05"],
+        "pages beyond the prefetch cache's part: 1 move to the ordinary cache, 0 are given up, our default; 1";
+    ENDED_FIRST = "ended-first", Count (0, 1), &["li05"],
+        "pages of ended owners go first: 1 always, our default, 0 beyond the part alone; 0";
+    HISTORY = "history", Percent (0, 100), &["li05"],
+        "pages that have an entry in the eviction history; 40 %, our default is 8";
     PREFETCH_CACHE = "prefetch-cache", Percent (1, 99), &["li05"],
         "a fixed part of the page cache for prefetched pages, in place of the search for it";
     EPOCH = "epoch", Time (1_000_000, 3_600 * SECOND), &["li05"],
@@ -261,6 +268,26 @@ pub(crate) fn workload(text: &str, with: &Knobs) -> Result<Box<dyn Workload>, Br
         }
     }
     Ok(choice.build())
+}
+
+/// An order of reclaim, with the values that were set of the rules that it has.
+pub(crate) fn reclaim(
+    mut reclaim: Choice<Box<dyn Reclaim>>,
+    with: &Knobs,
+) -> Result<Choice<Box<dyn Reclaim>>, Broken> {
+    let params = [
+        ("reclaims", RECLAIMS),
+        ("ended_first", ENDED_FIRST),
+        ("history_percent", HISTORY),
+    ];
+    for (param, knob) in params {
+        if let Some(value) = with.number(knob)
+            && reclaim.value(param).is_some()
+        {
+            reclaim = reclaim.with(param, value)?;
+        }
+    }
+    Ok(reclaim)
 }
 
 /// A split of the memory, with the values that were set.

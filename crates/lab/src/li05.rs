@@ -18,7 +18,7 @@ mod requests;
 mod scenes;
 
 use super::lab::Lab;
-use super::{Answer, Claim, Paper};
+use super::{Answer, Claim, Paper, lists};
 
 pub(super) const PAPER: Paper = Paper {
     name: "li05",
@@ -29,7 +29,7 @@ pub(super) const PAPER: Paper = Paper {
 };
 
 fn measure(claim: &Claim, lab: &mut Lab) -> Answer {
-    match claim.id.as_str() {
+    let answer = match claim.id.as_str() {
         "P1" => applications::p1(lab),
         "P2" => applications::p2(lab),
         "P3" => requests::p3(lab),
@@ -41,5 +41,9 @@ fn measure(claim: &Claim, lab: &mut Lab) -> Answer {
         "P9" => applications::p9(lab),
         "P10" => requests::p10(lab),
         _ => applications::p11(lab),
+    };
+    match claim.id.as_str() {
+        id @ ("P1" | "P2" | "P7") => lists::fitted(id, lab, answer),
+        _ => answer,
     }
 }

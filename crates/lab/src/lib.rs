@@ -31,6 +31,7 @@ pub mod knobs;
 pub mod lab;
 pub mod li04;
 pub mod li05;
+mod lists;
 mod median;
 mod numbers;
 pub mod page;

@@ -15,7 +15,7 @@
 //! | | |
 //! | --- | --- |
 //! | memory of the kernel | 24 MB, the part of Linux 2.6 with its services that others cannot use |
-//! | memory of handlers | 1 MB each, as published, but no more than 80 % of the machine: beyond that Linux 2.6 (swappiness 60) takes their pages before those of files. Notes show the result if all of it is [swapped](Handlers) |
+//! | memory of handlers | 1 MB each, as published, but no more than 80 % of the machine: beyond that Linux 2.6 (swappiness 60) takes their pages before those of files. With `handlers-memory=0` all of it is swapped out |
 //! | queue | 128 requests (`nr_requests`): a handler with one more sleeps, unless the disk waits for it; congested from 112 on until there are fewer than 104 |
 //! | longest request | 1 MiB, so that a window comes as a whole. Notes of li04 show the result with 512 KiB (`max_sectors_kb` for SCSI), where a reader goes on with the first part |
 //! | processor time | that of the workloads, see [`server`](forerun_sim::workload::server) |
@@ -54,26 +54,6 @@ const KERNEL: u64 = 24 << 20;
 const HANDLER: u64 = 1 << 20;
 const HANDLERS_PERCENT: u64 = 80;
 
-/// Where the memory of handlers is.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
-pub enum Handlers {
-    /// In memory, up to a part of it.
-    #[default]
-    Resident,
-    /// Swapped out while they wait: the page cache has all.
-    Swapped,
-}
-
-/// The rules of a prefetch cache: see [`Rules`](forerun_baselines::prefetch_cache::Rules).
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
-pub enum CacheRules {
-    /// Those of the preset: the paper's.
-    #[default]
-    Published,
-    /// The defaults of the methods.
-    Ours,
-}
-
 /// A run of a server.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct ServerRun {
@@ -85,16 +65,12 @@ pub struct ServerRun {
     pub preset: &'static str,
     /// The readahead of the paper's kernel, which takes the place of the preset's detection.
     pub detect: &'static str,
-    /// Whose rules its prefetch cache has, if it has one.
-    pub cache: CacheRules,
     /// The longest request to the disk.
     pub request: Bytes,
     /// Its depth with parameters, where that is not the preset's.
     pub depth: Option<&'static str>,
     /// Memory of the machine.
     pub memory: Bytes,
-    /// Memory of handlers.
-    pub private: Handlers,
     /// The disk scheduler.
     pub scheduler: &'static str,
     /// Length.
@@ -125,10 +101,7 @@ impl ServerRun {
     fn cache(&self, with: &Knobs) -> Bytes {
         let percent = with.number(knobs::HANDLERS_MEMORY);
         let percent = percent.unwrap_or(HANDLERS_PERCENT);
-        let handlers = match self.private {
-            Handlers::Resident => self.handlers.saturating_mul(HANDLER),
-            Handlers::Swapped => 0,
-        };
+        let handlers = self.handlers.saturating_mul(HANDLER);
         let handlers = handlers.min(self.memory.0 / 100 * percent);
         Bytes(self.memory.0.saturating_sub(handlers + KERNEL))
     }
@@ -146,10 +119,7 @@ impl ServerRun {
         let settings = preset.settings(self.cache(with));
         let mut settings = settings.map_err(|error| refused(&error))?;
         settings.detect = Choice::parse("detect", METHODS.detect, self.detect)?;
-        if self.cache == CacheRules::Ours {
-            let name = settings.reclaim.spec().name;
-            settings.reclaim = Choice::parse("reclaim", METHODS.reclaim, name)?;
-        }
+        settings.reclaim = knobs::reclaim(settings.reclaim, with)?;
         settings.request_max = self.request;
         // The queue is that of the disk scheduler.
         settings.in_flight_max = REQUESTS_MAX;

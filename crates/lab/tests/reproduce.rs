@@ -422,6 +422,12 @@ fn all_claims_of_li05_fare_as_docs_reproduce_says() {
     let differ = differing(&findings, Notice::default());
     let expected = ["P2", "P3", "P4", "P5", "P6", "P7", "P8", "P9", "P11"];
     assert_eq!(differ, expected);
+    for id in ["P1", "P2", "P7"] {
+        let measured = &finding(&findings, id).measured[0];
+        let fit = measured.fit().unwrap_or_default();
+        assert!(fit.contains("without the fit octaves=6 gives"), "{fit}");
+        assert_eq!(measured.verdict == Verdict::Fitted, id == "P1");
+    }
 }
 
 #[test]

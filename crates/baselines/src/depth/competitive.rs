@@ -8,7 +8,7 @@
 //!
 //! It never gets past half the device on long runs; see [`growing`](forerun_core::depth::growing).
 //!
-//! Rules that differ from the paper: `docs/DIFFERENCES.md`.
+//! The weight of the newest distance, which the paper leaves open: `docs/DIFFERENCES.md`.
 
 use alloc::boxed::Box;
 

@@ -21,7 +21,7 @@ use forerun_core::hinted::policy::{BATCH, Policy};
 use forerun_core::hinted::{Board, Pair};
 use forerun_core::spec::{Knows, Method, Param, Spec};
 
-pub(super) const METHOD: Method<Box<dyn Policy>> = Method {
+pub(crate) const METHOD: Method<Box<dyn Policy>> = Method {
     spec: Spec {
         name: "reverse-aggressive",
         summary: "a plan for the whole order, made backwards so that the disks share the load",

@@ -3,7 +3,7 @@
 use forerun_core::{Bytes, Nanos};
 
 use super::super::lab::Lab;
-use super::super::server::{CacheRules, Handlers, REQUEST, ServerReport, ServerRun};
+use super::super::server::{REQUEST, ServerReport, ServerRun};
 
 /// Concurrency of Figures 3 to 8, which begin at 1 and end at 64.
 pub(super) const LEVELS: [u64; 7] = [1, 2, 4, 8, 16, 32, 64];
@@ -130,14 +130,12 @@ pub(super) fn run(
         handlers,
         preset: kernel.preset,
         detect: kernel.detect(version),
-        cache: CacheRules::Published,
         request: match version {
             Version::Parts => Bytes(512 << 10),
             _ => REQUEST,
         },
         depth: None,
         memory: MEMORY,
-        private: Handlers::Resident,
         scheduler: match disk {
             Disk::Elevator => "anticipatory(wait_ns=0,requests_max=128,congested_from=112)",
             Disk::Anticipatory => "anticipatory(requests_max=128,congested_from=112)",

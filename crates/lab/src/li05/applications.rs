@@ -7,8 +7,8 @@ use super::super::lab::Lab;
 use super::super::numbers::{answer, best, by_level, judged, least, rounded};
 use super::scenes::{
     ACCESS_HISTORY, APPLICATION_LEVELS, CLIPS, CLIPS_MEMORY, COLDEST, COLDEST_PLUS, Conditions,
-    DEFAULT, HIGH_APPLICATION, KERNELS, LEVELS, LONGEST, MEMORY, OURS, PC_ACCESS_HISTORY, SEARCH,
-    SWAPPED, TWO_RAND, from, ratios, run,
+    DEFAULT, HIGH_APPLICATION, KERNELS, LONGEST, MEMORY, PC_ACCESS_HISTORY, SEARCH, TWO_RAND, from,
+    made_at, ratios, run,
 };
 
 const MOST: u64 = 1000;
@@ -41,12 +41,7 @@ pub(super) fn p2(lab: &mut Lab) -> Answer {
 pub(super) fn p7(lab: &mut Lab) -> Answer {
     let high = from(&APPLICATION_LEVELS, HIGH_APPLICATION);
     let all = ratios(lab, SEARCH, (COLDEST_PLUS, ACCESS_HISTORY), &high, DEFAULT);
-    let swapped = ratios(lab, SEARCH, (COLDEST_PLUS, ACCESS_HISTORY), &high, SWAPPED);
-    let note = format!(
-        "{}; with the handlers' memory swapped out: {}",
-        by_level(&all, &high),
-        by_level(&swapped, &high)
-    );
+    let note = by_level(&all, &high);
     answer(all.iter().map(|n| rounded(*n, 2)).collect(), note)
 }
 
@@ -69,33 +64,27 @@ pub(super) fn p9(lab: &mut Lab) -> Answer {
         levels.push(format!("{}: {by_level}", kernel.name));
     }
     let holds = measured.iter().all(|ratio| *ratio > 1.0);
-    let ours = Conditions {
-        memory: CLIPS_MEMORY,
-        ..OURS
-    };
-    let pair = (COLDEST_PLUS, ACCESS_HISTORY);
-    let ours = ratios(lab, CLIPS, pair, &APPLICATION_LEVELS, ours);
     let note = format!(
-        "the least over AccessHistory by requests at a time. {}. PC-Coldest+ with our rules of the prefetch cache: {}",
-        levels.join("; "),
-        by_level(&ours, &APPLICATION_LEVELS)
+        "the least over AccessHistory by requests at a time. {}",
+        levels.join("; ")
     );
     judged(holds, measured, note)
 }
 
 pub(super) fn p11(lab: &mut Lab) -> Answer {
     let (mut of_cache, mut of_machine, mut lines) = (Vec::new(), Vec::new(), Vec::new());
+    let levels = made_at(lab, &[1, 500]);
     for kernel in KERNELS {
         let mut parts = Vec::new();
-        let loads = LEVELS.map(|level| (TWO_RAND, level));
-        for (benchmark, level) in loads.into_iter().chain([(SEARCH, MOST)]) {
+        let loads = levels.iter().map(|level| (TWO_RAND, *level));
+        for (benchmark, level) in loads.chain([(SEARCH, MOST)]) {
             let (kept, cache) = run(lab, benchmark, kernel, level, DEFAULT).bookkeeping;
             let percent = |of: u64| 100.0 * kept.0 as f64 / of.max(1) as f64;
             parts.push(percent(cache.0));
             of_machine.push(percent(MEMORY.0));
         }
         let searched = parts.pop().unwrap_or_default();
-        let levels = by_level(&parts, &LEVELS);
+        let levels = by_level(&parts, &levels);
         lines.push(format!(
             "{}: {levels}; {searched:.2} in index search at {MOST}",
             kernel.name

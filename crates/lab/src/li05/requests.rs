@@ -4,11 +4,11 @@ use forerun_core::Bytes;
 
 use super::super::Answer;
 use super::super::lab::Lab;
-use super::super::numbers::{answer, best, by_level, judged, least, rounded, shown};
+use super::super::numbers::{answer, best, by_level, judged, least, rounded};
 use super::scenes::{
     ACCESS_HISTORY, Benchmark, COLDEST, COLDEST_PLUS, Conditions, DEFAULT, FOUR, HIGH, KERNELS,
-    LEVELS, LONGEST, ONE_RAND, ONE_WHOLE, OPTIMUM, OURS, PC_ACCESS_HISTORY, REFUSED, SWAPPED,
-    TWO_RAND, from, ratios, run,
+    LEVELS, LONGEST, ONE_RAND, ONE_WHOLE, OPTIMUM, PC_ACCESS_HISTORY, TWO_RAND, from, made_at,
+    ratios, run,
 };
 
 const OVER: (super::scenes::Kernel, super::scenes::Kernel) = (COLDEST_PLUS, ACCESS_HISTORY);
@@ -19,34 +19,19 @@ const ALIKE: f64 = 0.99;
 pub(super) fn p3(lab: &mut Lab) -> Answer {
     let high = from(&LEVELS, HIGH);
     let all = ratios(lab, ONE_RAND, OVER, &high, DEFAULT);
-    let [swapped, refused] =
-        [SWAPPED, REFUSED].map(|conditions| ratios(lab, ONE_RAND, OVER, &high, conditions));
-    let note = format!(
-        "{}; with the handlers' memory swapped out: {}; with a congested queue that refuses readahead, as shipped: {}",
-        by_level(&all, &high),
-        by_level(&swapped, &high),
-        by_level(&refused, &high)
-    );
+    let note = by_level(&all, &high);
     answer(all.iter().map(|n| rounded(*n, 2)).collect(), note)
 }
 
 pub(super) fn p4(lab: &mut Lab) -> Answer {
-    let all = ratios(lab, TWO_RAND, OVER, &LEVELS, DEFAULT);
-    let at = |level: u64| {
-        LEVELS
-            .iter()
-            .position(|one| *one == level)
-            .map_or(0.0, |at| all[at])
+    const NAMED: [u64; 2] = [400, 500];
+    let all = ratios(lab, TWO_RAND, OVER, &NAMED, DEFAULT);
+    let others = match lab.has_notes() {
+        true => from(&LEVELS, 0),
+        false => Vec::new(),
     };
-    let [swapped, ours] =
-        [SWAPPED, OURS].map(|conditions| ratios(lab, TWO_RAND, OVER, &LEVELS, conditions));
-    let note = format!(
-        "{}; with the handlers' memory swapped out: {}; with our rules of the prefetch cache: {}",
-        by_level(&all, &LEVELS),
-        by_level(&swapped, &LEVELS),
-        by_level(&ours, &LEVELS)
-    );
-    answer(vec![rounded(at(400), 2), rounded(at(500), 2)], note)
+    let note = by_level(&ratios(lab, TWO_RAND, OVER, &others, DEFAULT), &others);
+    answer(all.iter().map(|n| rounded(*n, 2)).collect(), note)
 }
 
 pub(super) fn p5(lab: &mut Lab) -> Answer {
@@ -57,46 +42,32 @@ pub(super) fn p5(lab: &mut Lab) -> Answer {
         (PC_ACCESS_HISTORY, ACCESS_HISTORY),
     ];
     let all = pairs.map(|pair| ratios(lab, TWO_RAND, pair, &high, DEFAULT));
-    let [swapped, ours] = [SWAPPED, OURS]
-        .map(|conditions| pairs.map(|pair| ratios(lab, TWO_RAND, pair, &high, conditions)));
     let measured: Vec<f64> = all.iter().map(|ratios| rounded(least(ratios), 2)).collect();
     let holds = measured.iter().all(|ratio| *ratio >= ALIKE);
     let note = format!(
         "the least of each pair. Coldest+ over Coldest: {}; Coldest+ over Longest: {}; PC-AccessHistory over AccessHistory: {}. Up to \
-         1 % less counts as alike. With the handlers' memory swapped out: {}; {}; {}. With our rules of the prefetch cache: \
-         {}; {}; {}",
+         1 % less counts as alike",
         by_level(&all[0], &high),
         by_level(&all[1], &high),
-        by_level(&all[2], &high),
-        shown(&swapped[0]),
-        shown(&swapped[1]),
-        shown(&swapped[2]),
-        shown(&ours[0]),
-        shown(&ours[1]),
-        shown(&ours[2])
+        by_level(&all[2], &high)
     );
     judged(holds, measured, note)
 }
 
 pub(super) fn p6(lab: &mut Lab) -> Answer {
-    let has_notes = lab.has_notes();
-    let mut spread = |benchmark: Benchmark, conditions| {
-        let at_level = LEVELS.map(|level| {
-            let rate = |kernel| run(lab, benchmark, kernel, level, conditions).rate();
+    let levels = made_at(lab, &[300, 400, 500]);
+    let mut spread = |benchmark: Benchmark| {
+        let at_level = levels.iter().map(|level| {
+            let rate = |kernel| run(lab, benchmark, kernel, *level, DEFAULT).rate();
             let rates = KERNELS.map(rate);
             best(&rates) / least(&rates).max(1e-9)
         });
-        (rounded(best(&at_level), 2), by_level(&at_level, &LEVELS))
+        let at_level: Vec<f64> = at_level.collect();
+        (rounded(best(&at_level), 2), by_level(&at_level, &levels))
     };
-    let (whole, four) = (spread(ONE_WHOLE, DEFAULT), spread(FOUR, DEFAULT));
-    let swapped = if has_notes {
-        spread(ONE_WHOLE, SWAPPED).1
-    } else {
-        String::new()
-    };
+    let (whole, four) = (spread(ONE_WHOLE), spread(FOUR));
     let note = format!(
-        "the fastest of the five over the slowest, at the level where that is most. One-Whole: {}; Four-64KB: {}. With the handlers' \
-         memory swapped out, One-Whole: {swapped}",
+        "the fastest of the five over the slowest, at the level where that is most. One-Whole: {}; Four-64KB: {}",
         whole.1, four.1
     );
     judged(

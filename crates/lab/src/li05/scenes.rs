@@ -3,7 +3,7 @@
 use forerun_core::{Bytes, Nanos};
 
 use super::super::lab::Lab;
-use super::super::server::{CacheRules, Handlers, REQUEST, ServerReport, ServerRun};
+use super::super::server::{REQUEST, ServerReport, ServerRun};
 
 /// Concurrency of the microbenchmarks' figures, which end at 500.
 pub(super) const LEVELS: [u64; 7] = [1, 10, 100, 200, 300, 400, 500];
@@ -84,7 +84,7 @@ pub(super) const FOUR: Benchmark = Benchmark {
 };
 pub(super) const SEARCH: Benchmark = Benchmark {
     name: "index search",
-    workload: "index-search(requests=4000",
+    workload: "index-search(requests=4000,octaves=3",
 };
 pub(super) const CLIPS: Benchmark = Benchmark {
     name: "media clips",
@@ -96,46 +96,11 @@ pub(super) const CLIPS: Benchmark = Benchmark {
 pub(super) struct Conditions {
     pub(super) memory: Bytes,
     pub(super) depth: Option<&'static str>,
-    pub(super) private: Handlers,
-    pub(super) detect: &'static str,
-    pub(super) cache: CacheRules,
 }
-
-/// The kernel of the paper: with its readahead under congestion corrected, and as shipped.
-const CORRECTED: &str = "linux-2.6.10(corrected=1)";
-const SHIPPED: &str = "linux-2.6.10";
 
 pub(super) const DEFAULT: Conditions = Conditions {
     memory: MEMORY,
     depth: None,
-    private: Handlers::Resident,
-    detect: CORRECTED,
-    cache: CacheRules::Published,
-};
-
-impl Conditions {
-    /// Whether no verdict hangs on runs under these.
-    fn is_for_notes(&self) -> bool {
-        (self.private, self.detect, self.cache) != (DEFAULT.private, DEFAULT.detect, DEFAULT.cache)
-    }
-}
-
-/// The same with our rules of the prefetch cache, for notes; not in a sample.
-pub(super) const OURS: Conditions = Conditions {
-    cache: CacheRules::Ours,
-    ..DEFAULT
-};
-
-/// The same with readahead that a congested queue refuses, for a note; not in a sample.
-pub(super) const REFUSED: Conditions = Conditions {
-    detect: SHIPPED,
-    ..DEFAULT
-};
-
-/// The same with the handlers' own memory swapped out, for notes; not in a sample.
-pub(super) const SWAPPED: Conditions = Conditions {
-    private: Handlers::Swapped,
-    ..DEFAULT
 };
 
 pub(super) fn run(
@@ -146,27 +111,21 @@ pub(super) fn run(
     conditions: Conditions,
 ) -> ServerReport {
     let announces = u8::from(kernel == OPTIMUM);
-    // Without a prefetch cache there is one run for both rules.
-    let cache = match kernel == ACCESS_HISTORY {
-        true => CacheRules::Published,
-        false => conditions.cache,
-    };
     lab.server(ServerRun {
         workload: format!("{},announces={announces}", benchmark.workload),
         handlers,
         preset: kernel.preset,
-        detect: conditions.detect,
-        cache,
+        // The kernel of the paper, with its readahead under congestion corrected.
+        detect: "linux-2.6.10(corrected=1)",
         request: REQUEST,
         depth: conditions.depth,
         memory: conditions.memory,
-        private: conditions.private,
         scheduler: "anticipatory(requests_max=128,congested_from=112)",
         time: if lab.is_sample { TIME_SAMPLED } else { TIME },
     })
 }
 
-/// One kernel over another at these levels; none of conditions for notes where there are none.
+/// One kernel over another at these levels.
 pub(super) fn ratios(
     lab: &mut Lab,
     benchmark: Benchmark,
@@ -174,15 +133,20 @@ pub(super) fn ratios(
     levels: &[u64],
     conditions: Conditions,
 ) -> Vec<f64> {
-    if !lab.has_notes() && conditions.is_for_notes() {
-        return Vec::new();
-    }
     let ratio = |level: &u64| {
         let mut rate = |kernel| run(lab, benchmark, kernel, *level, conditions).rate();
         let (one, other) = (rate(one), rate(other));
         one / other.max(1e-9)
     };
     levels.iter().map(ratio).collect()
+}
+
+/// The levels for an experiment, which is about the places where a claim's numbers are made; all of them otherwise.
+pub(super) fn made_at(lab: &Lab, levels: &[u64]) -> Vec<u64> {
+    match lab.with.is_experiment() {
+        true => levels.to_vec(),
+        false => LEVELS.to_vec(),
+    }
 }
 
 /// The levels from this one on.
