@@ -343,6 +343,9 @@ fn lease(line: &[u8]) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use forerun_core::next_file::Place;
+    use forerun_core::{FolderId, RequestId};
+
     use super::*;
 
     #[test]
@@ -442,7 +445,15 @@ mod tests {
         rustix::fs::mkfifoat(CWD, at("replaced"), Mode::RUSR | Mode::WUSR).unwrap();
         let lease = leased(&at("leased"));
         let listing: Listing = Arc::new((here, files));
-        let fill = |entry: u32| Fill::of(entry, 0..5);
+        let fill = |entry: u32| Fill {
+            place: Place {
+                folder: FolderId(0),
+                entry,
+            },
+            bytes: 0..5,
+            called_off: Arc::default(),
+            request: RequestId(0),
+        };
         let fills = (0..listing.1.len() as u32).map(fill).collect();
         let mut done = Vec::new();
         let mut buffer = vec![0; READ_BYTES];
