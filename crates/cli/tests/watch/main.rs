@@ -362,6 +362,43 @@ fn a_trial_of_settings_and_a_watch_of_one_disk_exclude_each_other() {
 }
 
 #[test]
+fn a_watch_is_refused_while_settings_are_tried() {
+    use std::os::unix::fs::MetadataExt;
+    let Some(disk) = Disk::new() else { return };
+    let profile = disk.folder.path().join("profile.toml");
+    fs::write(&profile, PROFILE).unwrap();
+    let mut trial = Command::new(cargo_bin!("forerun"))
+        .arg("tune")
+        .arg(disk.point())
+        .args(["--readers", "1", "--measure", "60", "--profile"])
+        .arg(&profile)
+        .env("FORERUN_RUNTIME_DIR", disk.runtime())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let bdi = fs::canonicalize(disk.sys("bdi")).unwrap();
+    let bdi = bdi.file_name().unwrap().to_str().unwrap().to_owned();
+    let record = disk.runtime().join(format!("watch-{bdi}"));
+    let is_locked = || {
+        let inode = fs::metadata(&record).ok()?.ino();
+        let locks = fs::read_to_string("/proc/locks").ok()?;
+        locks.contains(&format!(":{inode} ")).then_some(())
+    };
+    eventually("the trial has the bdi", || is_locked().is_some());
+    let (code, said) = failed(&disk, &["watch", disk.point().to_str().unwrap()]);
+    let process = format!("(process {})", trial.id());
+    kill_process(
+        Pid::from_raw(trial.id().cast_signed()).unwrap(),
+        Signal::TERM,
+    )
+    .unwrap();
+    wait::end(&mut trial).unwrap();
+    assert!(code == Some(2) && said.contains(&process), "{said}");
+    assert!(said.contains("`forerun tune`"), "{said}");
+    assert_eq!(disk.kib(), 128);
+}
+
+#[test]
 fn bytes_that_cannot_be_steered_are_shown_with_their_process() {
     let Some(disk) = Disk::new() else { return };
     let rule = format!("path={}", disk.folder.path().display());
