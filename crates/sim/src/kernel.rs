@@ -13,7 +13,7 @@
 //! read twice, writes, small files filled ahead.
 //!
 //! On a disk of 8 ms and 80 MB/s ten readers get 23.1 MB/s with 128 KiB and 70.6 with 4 MiB, a Linux 6.18 23.0 and 70.8.
-//! Where windows do not fit memory it loses too little: 64 readers in 256 MiB get 54 MB/s with 4 MiB, and 20 there.
+//! Where windows do not fit memory it loses too little: 64 readers in 256 MiB get 36 MB/s with 8 MiB, and 11 to 23 there.
 
 mod cache;
 mod host;

@@ -9,7 +9,7 @@
 
 use core::cmp::Reverse;
 use core::fmt;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::io::Write;
 
 use forerun_core::settings::SettingsError;
@@ -30,6 +30,8 @@ const PAGE: u64 = 4096;
 const SECTOR: u64 = 512;
 /// The steering looks at costs and memory that often.
 const TICK: u64 = 1_000_000_000;
+/// Requests that the disk's queue holds; a reader whose window does not fit waits until it is sent.
+const QUEUE_MAX: usize = 128;
 /// Number of the one file system, and of the disk below it.
 const DEVICE: u32 = 1;
 
@@ -108,6 +110,7 @@ impl Machine<'_> {
             return Err(KernelError::NoFile(reader));
         }
         let begins = begins(&sizes, PAGE, self.workload.is_packed());
+        let count = readers.len();
         let opened = readers
             .into_iter()
             .map(|file| (file, ReadAhead::new(self.limit.into())));
@@ -122,6 +125,9 @@ impl Machine<'_> {
                 limit: self.limit,
                 flights: BTreeMap::new(),
                 requests: 0,
+                unsent: VecDeque::new(),
+                unsent_of: vec![0; count],
+                queued: 0,
                 outcome: Outcome::default(),
                 events: Vec::new(),
                 sets: Vec::new(),
@@ -133,7 +139,6 @@ impl Machine<'_> {
             begun: 0,
             running: 0,
         };
-        let count = host.os.opened.len();
         let steps = |at| Reader::new(self.workload.steps(at));
         host.readers = (0..count).map(steps).collect();
         (0..self.workload.at_once().max(1).min(count)).for_each(|_| host.begin_next());
@@ -162,6 +167,7 @@ pub(crate) fn check(workload: &dyn Workload) -> Result<(), KernelError> {
 /// A request on its way.
 #[derive(Debug)]
 struct Flight {
+    reader: usize,
     file: usize,
     pages: core::ops::Range<u64>,
     told: Told,
@@ -211,6 +217,10 @@ struct Os<'a> {
     limit: u32,
     flights: BTreeMap<u64, Flight>,
     requests: u64,
+    /// Requests that wait for room in the queue, how many of each reader, and those in it.
+    unsent: VecDeque<u64>,
+    unsent_of: Vec<usize>,
+    queued: usize,
     outcome: Outcome,
     events: Vec<Event>,
     /// Limits that were set since the last event was recorded.
@@ -327,21 +337,46 @@ impl Os<'_> {
             sector: at / SECTOR,
             sectors: bytes / SECTOR,
         };
-        self.events.push(Event::Request(told));
-        let request = device::Request::new(self.requests, Bytes(at), Bytes(bytes));
-        self.device
-            .submit(self.now, request.by(Process(reader as u32)));
         let flight = Flight {
+            reader,
             file,
             pages,
             told,
             waiting: Vec::new(),
         };
         self.flights.insert(self.requests, flight);
+        self.unsent.push_back(self.requests);
+        self.unsent_of[reader] += 1;
         self.requests += 1;
+        self.send();
     }
 
-    /// Takes the requests that have ended; the readers that waited for them.
+    /// Sends requests for which the queue has room; the readers that have sent all of theirs.
+    fn send(&mut self) -> Vec<usize> {
+        let mut all_sent = Vec::new();
+        while self.queued < QUEUE_MAX
+            && let Some(id) = self.unsent.pop_front()
+        {
+            let Some(flight) = self.flights.get_mut(&id) else {
+                continue;
+            };
+            let told = &mut flight.told;
+            told.time = self.now;
+            self.events.push(Event::Request(*told));
+            let (at, bytes) = (told.sector * SECTOR, told.sectors * SECTOR);
+            let request = device::Request::new(id, Bytes(at), Bytes(bytes));
+            let process = Process(flight.reader as u32);
+            self.device.submit(self.now, request.by(process));
+            self.queued += 1;
+            self.unsent_of[flight.reader] -= 1;
+            if self.unsent_of[flight.reader] == 0 {
+                all_sent.push(flight.reader);
+            }
+        }
+        all_sent
+    }
+
+    /// Takes the requests that have ended; the readers that waited for them, or for room in the queue.
     fn advance(&mut self) -> Vec<usize> {
         let mut done = Vec::new();
         self.device.advance(self.now, &mut done);
@@ -350,6 +385,7 @@ impl Os<'_> {
             let Some(flight) = self.flights.remove(&ended.id) else {
                 continue;
             };
+            self.queued -= 1;
             for page in flight.pages {
                 self.cache.came((flight.file, page));
             }
@@ -360,6 +396,7 @@ impl Os<'_> {
             }));
             waiting.extend(flight.waiting);
         }
+        waiting.extend(self.send());
         waiting
     }
 }
@@ -507,6 +544,10 @@ impl Host<'_, '_> {
             let reader = &mut self.readers[at];
             if reader.found == cache::Found::There {
                 reader.found = found;
+            }
+            if self.os.unsent_of[at] > 0 {
+                reader.waits = Some(now);
+                return;
             }
             let file = self.os.opened[at].0;
             if let cache::Found::Coming(request) = self.os.cache.find((file, page)) {
