@@ -43,9 +43,7 @@ impl Mount {
         let kind = self.kind.as_str();
         let is_named =
             |name: &&str| kind == *name || kind.strip_prefix(name).is_some_and(is_subtype);
-        let why = REFUSED
-            .iter()
-            .find(|(names, _)| names.iter().any(|name| is_named(&name)));
+        let why = REFUSED.iter().find(|(names, _)| names.iter().any(is_named));
         why.map(|(_, why)| format!("{kind}: {why}"))
     }
 }
