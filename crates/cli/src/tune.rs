@@ -5,8 +5,8 @@
 //! memory. `forerun tune` finds it, and changes it if asked to; `forerun try --tuned` compares with it.
 //!
 //! ```text
-//! place     PATH -> mount (statx, mountinfo); file systems that cannot be tuned are refused by name
-//! devices   mount -> bdi and leaves: partition, dm, md, loop, btrfs, by /sys
+//! place     PATH -> bdi and disks, through overlays (forerun_surface::below)
+//! devices   what can be set there
 //! costs     the device's switching cost, rate and requests at once, measured or from a profile
 //! simulated the rate of each setting by the number of readers: Linux readahead in the simulator
 //! measured  the same on the real device, settings in turns

@@ -15,6 +15,7 @@
 //! trace, workload           the reads, recorded or made         announce   as hints
 //! wrap, device              the device, innermost last          phased     in the phase of a turn
 //! world, hinted             run by the engine or a planner      simulate   either, as one outcome
+//! kernel                    run by a kernel's readahead, with or without a watch
 //! record, replay            its decisions, kept and repeated    report     as figures, times as percentiles
 //! count                     hits without time                  validate   a drive against measured responses
 //! ```
@@ -30,6 +31,7 @@ pub mod conformance;
 pub mod count;
 pub mod device;
 pub mod hinted;
+pub mod kernel;
 mod lines;
 pub mod phased;
 pub mod profile;

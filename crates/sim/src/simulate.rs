@@ -14,6 +14,7 @@
 //! in_units   the same, 1 for a hit and F a fetch   -> hinted::unit   \
 //! lru        demand fetching, from a stream         -> lru             > Outcome
 //! engine     the engine over an array of devices    -> world          /
+//! kernel     a kernel's readahead over the same      -> kernel        /
 //! streamed   a trace as the reads of these last two
 //! bound      the least that any of them can take
 //! ```
@@ -34,12 +35,14 @@ pub mod simulated;
 pub mod streamed;
 
 use forerun_core::hinted::Setup;
-use forerun_core::{Nanos, Settings};
+use forerun_core::{Bytes, Nanos, Settings};
 
 use crate::device::Device;
+use crate::device::array::Array;
 use crate::hinted::host::{self, Host};
 use crate::hinted::unit::{self, Instance};
 use crate::hinted::{HostError, Reads};
+use crate::kernel::{Kernel, KernelError, Machine};
 use crate::times::Times;
 use crate::workload::Workload;
 use crate::world::Striping;
@@ -212,13 +215,11 @@ pub fn engine(
     striping: Option<Striping>,
     devices: Vec<Box<dyn Device>>,
 ) -> Result<Outcome, WorldError> {
-    let servers: Vec<u64> = devices.iter().map(|d| d.servers().max(1).into()).collect();
-    let meters: Vec<Meter> = devices.iter().map(|_| Meter::default()).collect();
-    let metered = devices.into_iter().zip(&meters).map(|(d, m)| m.over(d));
-    let striping = striping.filter(|_| meters.len() > 1);
+    let (meters, metered) = Metered::over(devices);
+    let striping = striping.filter(|_| metered.len() > 1);
     let scene = Scene {
         settings,
-        devices: metered.collect(),
+        devices: metered,
         striping,
         workload,
         driver_per_fetch,
@@ -235,9 +236,6 @@ pub fn engine(
         let parts = report.readers.iter().map(|reader| part(reader).0);
         parts.fold(0, u64::saturating_add)
     };
-    let response: u64 = meters.iter().map(|meter| meter.response().0).sum();
-    let completed: u64 = meters.iter().map(Meter::completed).sum();
-    let busy = meters.iter().zip(servers);
     let outcome = Outcome {
         reads: ledger.reads,
         hits: ledger.hits,
@@ -250,21 +248,76 @@ pub fn engine(
         compute: sum(crate::ReaderReport::own_compute),
         driver: sum(|reader| reader.driver),
         stall: sum(|reader| reader.stall),
-        response_mean: Some(response.checked_div(completed).unwrap_or(0)),
-        busy: busy.map(|(m, servers)| m.busy().0 / servers).collect(),
         compute_longest: report
             .readers
             .iter()
             .map(|r| r.own_compute().0)
             .max()
             .unwrap_or(0),
-        failed: meters.iter().map(Meter::failed).sum(),
         responses: report.responses,
         waits: report.waits,
         is_saturated: report.is_growing,
+        ..Outcome::default()
     };
+    let outcome = meters.told(outcome);
     Ok(Outcome {
         is_saturated: outcome.is_saturated && outcome.utilisation() >= BUSY,
         ..outcome
     })
+}
+
+/// Runs a kernel's readahead over an array of devices, with so much memory for pages as these settings have, by which
+/// its limits are steered if it is watched.
+///
+/// # Errors
+/// See [`Machine::run`].
+pub fn kernel(
+    kernel: Kernel,
+    settings: &Settings,
+    workload: &dyn Workload,
+    strip: Bytes,
+    devices: Vec<Box<dyn Device>>,
+) -> Result<Outcome, KernelError> {
+    let (meters, metered) = Metered::over(devices);
+    let machine = Machine {
+        workload,
+        device: Box::new(Array::new(metered, strip)),
+        cache: settings.memory,
+        limit: kernel.limit,
+        watch: kernel.is_watched.then(|| settings.clone()),
+    };
+    let (outcome, _) = machine.run(&mut |_| ())?;
+    Ok(meters.told(outcome))
+}
+
+/// Meters over devices, and how many requests each can work on at once.
+struct Metered(Vec<(Meter, u64)>);
+
+impl Metered {
+    fn over(devices: Vec<Box<dyn Device>>) -> (Self, Vec<Box<dyn Device>>) {
+        let meter = |device: Box<dyn Device>| {
+            let (meter, servers) = (Meter::default(), device.servers().max(1).into());
+            let device = meter.over(device);
+            ((meter, servers), device)
+        };
+        let (meters, devices) = devices.into_iter().map(meter).unzip();
+        (Self(meters), devices)
+    }
+
+    /// The outcome with what they count.
+    fn told(&self, outcome: Outcome) -> Outcome {
+        let meters = || self.0.iter().map(|(meter, _)| meter);
+        let response: u64 = meters().map(|meter| meter.response().0).sum();
+        let completed: u64 = meters().map(Meter::completed).sum();
+        let busy = self
+            .0
+            .iter()
+            .map(|(meter, servers)| meter.busy().0 / servers);
+        Outcome {
+            response_mean: Some(response.checked_div(completed).unwrap_or(0)),
+            busy: busy.collect(),
+            failed: meters().map(Meter::failed).sum(),
+            ..outcome
+        }
+    }
 }

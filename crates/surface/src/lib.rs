@@ -6,6 +6,7 @@
 //! estimate   a device's costs with their origin            stats        counters, one a line
 //! daemon     a mount or a watch: its socket, report, metrics and background
 //! undo       values of the kernel that are changed, and come back
+//! below      file system, readahead and disks of a path
 //! ```
 //!
 //! The command line and the mount show the same figures under the same names because both take them
@@ -13,6 +14,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod below;
 #[cfg(feature = "daemon")]
 pub mod daemon;
 pub mod environment;

@@ -18,8 +18,8 @@
 use std::collections::HashMap;
 
 use forerun_core::Nanos;
+use forerun_steering::events::FileKey;
 
-use crate::descriptors::FileKey;
 use crate::sample::{Ahead, Cause, Request};
 
 /// A window's bios are sent one after the other; a bio after a longer pause begins another.

@@ -21,6 +21,8 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use forerun_steering::events::FileKey;
+use forerun_surface::below::mounts::table_of;
 use rustix::fs::{AtFlags, FileType, StatxFlags};
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 
@@ -54,15 +56,6 @@ pub struct Found {
     pub number: i32,
     /// Its size.
     pub bytes: u64,
-}
-
-/// The file of an event.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct FileKey {
-    /// Number of the file system.
-    pub device: u32,
-    /// Inode.
-    pub inode: u64,
 }
 
 /// See the [module](self).
@@ -307,7 +300,7 @@ impl Descriptors {
         if self.tables.len() >= TABLES_MAX {
             self.tables.clear();
         }
-        let table = mounts::table_of(process).unwrap_or_default();
+        let table = table_of(process).unwrap_or_default();
         let table = table
             .into_iter()
             .map(|mount| (mount.id, mounts::packed(mount.device)));
@@ -387,7 +380,7 @@ mod tests {
 
     fn key(file: &File) -> FileKey {
         let told = rustix::fs::statx(file, c"", AtFlags::EMPTY_PATH, StatxFlags::MNT_ID).unwrap();
-        let table = mounts::table_of(std::process::id()).unwrap();
+        let table = table_of(std::process::id()).unwrap();
         let mount = table
             .iter()
             .find(|mount| mount.id == told.stx_mnt_id)

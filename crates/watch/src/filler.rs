@@ -236,7 +236,8 @@ fn fill_all(
         let listed = files.get(fill.place.entry as usize);
         let listed = listed.filter(|listed| !leases.contains(&listed.inode));
         let file = folder.as_ref().zip(listed);
-        match file.and_then(|(folder, listed)| open_file(folder, listed)) {
+        let own = listing.0.device;
+        match file.and_then(|(folder, listed)| open_file(folder, own, listed)) {
             Some(file) => {
                 bytes += fill.bytes.end - fill.bytes.start;
                 let begins = position::of(file.as_fd());
@@ -274,7 +275,7 @@ fn fill_open(
 }
 
 /// A file of a folder, if it is the one that was listed.
-fn open_file(folder: &OwnedFd, listed: &Listed) -> Option<File> {
+fn open_file(folder: &OwnedFd, own: (u32, u32), listed: &Listed) -> Option<File> {
     let flags = OFlags::RDONLY
         | OFlags::NOATIME
         | OFlags::NOFOLLOW
@@ -284,7 +285,8 @@ fn open_file(folder: &OwnedFd, listed: &Listed) -> Option<File> {
     let told = |at: AtFlags, name: &std::ffi::CStr, of: &OwnedFd| {
         let told = statx(of, name, at, StatxFlags::BASIC_STATS).ok()?;
         let is_file = FileType::from_raw_mode(told.stx_mode.into()) == FileType::RegularFile;
-        (is_file && told.stx_ino == listed.inode).then_some(())
+        let is_it = told.stx_ino == listed.inode && device(&told) == own;
+        (is_file && is_it).then_some(())
     };
     // An open of a device or a FIFO has effects.
     told(AtFlags::SYMLINK_NOFOLLOW, &listed.name, folder)?;
@@ -343,6 +345,9 @@ fn lease(line: &[u8]) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use forerun_core::next_file::Place;
+    use forerun_core::{FolderId, RequestId};
+
     use super::*;
 
     #[test]
@@ -442,7 +447,15 @@ mod tests {
         rustix::fs::mkfifoat(CWD, at("replaced"), Mode::RUSR | Mode::WUSR).unwrap();
         let lease = leased(&at("leased"));
         let listing: Listing = Arc::new((here, files));
-        let fill = |entry: u32| Fill::of(entry, 0..5);
+        let fill = |entry: u32| Fill {
+            place: Place {
+                folder: FolderId(0),
+                entry,
+            },
+            bytes: 0..5,
+            called_off: Arc::default(),
+            request: RequestId(0),
+        };
         let fills = (0..listing.1.len() as u32).map(fill).collect();
         let mut done = Vec::new();
         let mut buffer = vec![0; READ_BYTES];

@@ -7,9 +7,9 @@
 //! ```text
 //! rings, sample, tracepoint     events of page cache and disks          seeing
 //! bios, whereabouts             the same from block events, before Linux 6.18
-//! streams, descriptors, process whose open file is it?                  finding
-//! mounts, sysfs                 which file system, and which disks below it
-//! windows, disks, memory        the engine, what it is told             deciding
+//! descriptors, process          whose open file is it?                      finding
+//! mounts                        which file systems, and which disks below them
+//! kernel, memory                the running kernel, as [`forerun_steering`] sees it, which decides
 //! limit                         a limit for one open file, and back     setting
 //! small, filler                 files of folders, before they are read  filling
 //! watch                         all of it in one loop
@@ -23,9 +23,9 @@ mod asked;
 pub mod bios;
 pub mod causes;
 pub mod descriptors;
-pub mod disks;
 pub mod exclude;
 mod filler;
+mod kernel;
 pub mod limit;
 pub mod memory;
 pub mod mounts;
@@ -35,14 +35,11 @@ pub mod rings;
 pub mod sample;
 mod signals;
 pub mod small;
-mod steering;
-pub mod streams;
-pub mod sysfs;
 mod told;
 pub mod tracepoint;
 pub mod watch;
 mod whereabouts;
-pub mod windows;
 
+use forerun_steering::{disks, streams, windows};
 pub use sample::Seeing;
 pub use watch::{Report, Wanted, Watch};

@@ -7,8 +7,8 @@
 //! read the bdi's limit -> record it, tell the guardian -> raise it -> fadvise -> put it back, if ours still stands
 //! ```
 //!
-//! A value that somebody else wrote in between stays. A file opened within these microseconds has the raised limit; it
-//! is known as one of ours, and put right when the kernel's readahead is asked for it next.
+//! A value that was written from elsewhere in between stays. A file opened within these microseconds has the raised limit;
+//! it is [known](forerun_steering::limits) as one of ours, and put right when the kernel's readahead is asked for it next.
 
 use std::fs::File;
 use std::io;
@@ -23,8 +23,6 @@ use rustix::fs::{Advice, fadvise};
 
 /// KiB of a page: the kernel keeps limits in pages of this size at least.
 pub const PAGE_KIB: u32 = 4;
-/// Longest window that is ever set, in KiB: half a second of a fast disk, and memory of one reader.
-pub const MOST_KIB: u32 = 64 << 10;
 
 /// The limit of a file system.
 #[derive(Debug)]
@@ -32,10 +30,6 @@ pub struct Limit {
     file: File,
     /// None in a dry run, which raises nothing.
     record: Option<Record>,
-    /// Limits that were the device's own since the start.
-    own: Vec<u32>,
-    /// Limits that were ever set, in pages.
-    ours: Vec<u32>,
 }
 
 impl Limit {
@@ -55,11 +49,9 @@ impl Limit {
             .read(true)
             .write(record.is_some())
             .open(path);
-        let mut limit = Self {
+        let limit = Self {
             file: file.map_err(refused)?,
             record,
-            own: Vec::new(),
-            ours: Vec::new(),
         };
         limit.pages().map_err(refused)?;
         Ok(limit)
@@ -75,30 +67,8 @@ impl Limit {
     ///
     /// # Errors
     /// The device is gone.
-    pub fn pages(&mut self) -> io::Result<u32> {
-        let pages = self.kib()? / PAGE_KIB;
-        if !self.own.contains(&pages) {
-            self.own.push(pages);
-        }
-        Ok(pages)
-    }
-
-    /// Whether a limit of an open file is the device's or one of ours: no other is touched. Twice the device's is that of
-    /// POSIX_FADV_SEQUENTIAL, which a program asked for.
-    #[must_use]
-    pub fn is_ours_or_own(&self, pages: u32) -> bool {
-        let is_doubled = self.own.iter().any(|own| own.saturating_mul(2) == pages);
-        self.own.contains(&pages) || self.ours.contains(&pages) && !is_doubled
-    }
-
-    /// The nearest limit that can be set and is not taken for a program's own.
-    #[must_use]
-    pub fn settable(&self, pages: u32) -> u32 {
-        let pages = pages.min(MOST_KIB / PAGE_KIB);
-        match self.own.iter().any(|own| own.saturating_mul(2) == pages) {
-            true => pages + 1,
-            false => pages,
-        }
+    pub fn pages(&self) -> io::Result<u32> {
+        Ok(self.kib()? / PAGE_KIB)
     }
 
     /// Gives an open file this limit; false if the guardian does not listen, and nothing was done.
@@ -115,9 +85,6 @@ impl Limit {
             return Ok(false);
         }
         let (before, raised) = (own * PAGE_KIB, pages * PAGE_KIB);
-        if !self.ours.contains(&pages) {
-            self.ours.push(pages);
-        }
         if let Some(record) = &mut self.record {
             record.note(0, before.to_string(), vec![raised.to_string()])?;
         }
@@ -175,31 +142,9 @@ mod tests {
     }
 
     #[test]
-    fn limits_of_programs_are_told_from_the_devices_and_ours() {
-        let folder = tempfile::tempdir().unwrap();
-        let mut limit = limit(folder.path());
-        limit.ours = vec![1024, 64];
-        for (pages, is) in [
-            (32, true),
-            (1024, true),
-            (64, false),
-            (100, false),
-            (0, false),
-        ] {
-            assert_eq!(limit.is_ours_or_own(pages), is, "{pages}");
-        }
-        assert_eq!(
-            limit.settable(64),
-            65,
-            "64 would be taken for FADV_SEQUENTIAL's"
-        );
-        assert_eq!(limit.settable(u32::MAX), MOST_KIB / PAGE_KIB);
-    }
-
-    #[test]
     fn a_change_of_the_administrator_stays() {
         let folder = tempfile::tempdir().unwrap();
-        let mut limit = limit(folder.path());
+        let limit = limit(folder.path());
         limit.write(4096).unwrap();
         limit.lower(128, 4096).unwrap();
         assert_eq!(limit.kib().unwrap(), 128);
@@ -210,6 +155,5 @@ mod tests {
             128,
             "512 KiB, which is the device's from now on"
         );
-        assert!(limit.is_ours_or_own(32) && limit.is_ours_or_own(128));
     }
 }

@@ -12,6 +12,7 @@
 use std::str::FromStr;
 
 use forerun_core::Nanos;
+pub use forerun_steering::events::{Ahead, Cause, Request};
 use forerun_surface::failure::Failure;
 
 use crate::tracepoint::{Field, Tracepoint};
@@ -24,57 +25,6 @@ const LOST: u32 = 2;
 const SAMPLE: u32 = 9;
 /// Bytes of a record before the event's own.
 const HEAD: usize = 28;
-
-/// Why the kernel's readahead was asked.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Cause {
-    /// The page is missing.
-    Miss,
-    /// The page carries the mark of the window before.
-    Mark,
-}
-
-/// The kernel's readahead was asked for a page.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Ahead {
-    /// When.
-    pub time: Nanos,
-    /// Why.
-    pub cause: Cause,
-    /// The process that reads, and its thread.
-    pub process: u32,
-    /// The thread.
-    pub thread: u32,
-    /// The file system, as the kernel numbers it: major in the upper 12 bits of 32.
-    pub device: u32,
-    /// The file.
-    pub inode: u64,
-    /// The page.
-    pub index: u64,
-    /// Pages of the window before this decision, and those of them behind its mark.
-    pub size: u32,
-    /// Pages behind its mark.
-    pub async_size: u32,
-    /// The open file's limit of a window, in pages.
-    pub limit: u32,
-    /// Pages that the read asks for.
-    pub asked: u64,
-}
-
-/// A request went to a disk, or came back.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Request {
-    /// When.
-    pub time: Nanos,
-    /// Whether it came back.
-    pub is_complete: bool,
-    /// The disk.
-    pub device: u32,
-    /// Its first sector, of 512 bytes.
-    pub sector: u64,
-    /// Its sectors.
-    pub sectors: u64,
-}
 
 /// A record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

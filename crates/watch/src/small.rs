@@ -31,10 +31,10 @@ use std::sync::atomic::Ordering;
 
 use forerun_core::next_file::Place;
 use forerun_core::{FolderId, Nanos};
+use forerun_steering::events::FileKey;
 use forerun_surface::failure::Failure;
 use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
 
-use crate::descriptors::FileKey;
 use crate::filler::{Done, Filler, Folder, Job, Listing, device};
 use crate::memory::Domain;
 use crate::process::{Program, is_idle};
@@ -212,7 +212,7 @@ impl Watch {
         let Some(domain) = self.domain_of(place) else {
             return false;
         };
-        let windows = &mut self.engines[domain].windows;
+        let windows = &mut self.steering.engines[domain].windows;
         let bytes = windows.went_on(now, place, opener, pages);
         self.order_fills(domain);
         bytes <= WHOLE_BYTES
@@ -237,8 +237,8 @@ impl Watch {
         let came = self.enter(place, opener, pages, event.time);
         if came == Came::Filled && event.cause == Why::Miss {
             self.small.counts.lost += 1;
-            self.counts.thrashed += 1;
-            self.lessen(domain, event.time);
+            self.steering.counts.thrashed += 1;
+            self.steering.lessen(domain, event.time);
         }
         self.order_fills(domain);
     }
@@ -288,7 +288,7 @@ impl Watch {
             self.small.openers.clear();
         }
         self.small.openers.insert(opener, place);
-        let windows = &mut self.engines[folder.domain].windows;
+        let windows = &mut self.steering.engines[folder.domain].windows;
         windows.fill_nothing(self.is_dry);
         windows.entered(now, place, opener, pages)
     }
@@ -312,7 +312,7 @@ impl Watch {
         let Some(folder) = key.and_then(|key| self.small.folders.get(key)) else {
             return Vec::new();
         };
-        let windows = &self.engines[folder.domain].windows;
+        let windows = &self.steering.engines[folder.domain].windows;
         let row = folder.unmarked(to, |entry| windows.is_ahead(Place { entry, ..place }));
         row.into_iter()
             .map(|entry| Place { entry, ..place })
@@ -324,7 +324,7 @@ impl Watch {
         if !self.small.may_find() {
             return;
         }
-        let Ok((program, found, path)) = self.reader_of(at, key, event) else {
+        let Ok((program, found, path)) = self.parts().1.reader_of(at, key, event) else {
             return;
         };
         let bytes = found.bytes;
@@ -338,7 +338,9 @@ impl Watch {
         };
         let folder_key = (event.device, folder.inode);
         if !self.small.folders.contains_key(&folder_key) {
-            let Some(domain) = self.domain(at, Domain::of(&program)) else {
+            let (steering, mut running) = self.parts();
+            let domain = Domain::of(&program);
+            let Some(domain) = steering.domain(at, &domain, event.time, &mut running) else {
                 return;
             };
             self.learn(folder_key, folder, domain, event.time);
@@ -431,7 +433,9 @@ impl Watch {
     fn forget_folder(&mut self, key: FolderKey) {
         let now = self.since_start(self.now());
         if let Some((domain, folder)) = self.small.forget(key) {
-            self.engines[domain].windows.forget_folder(now, folder);
+            self.steering.engines[domain]
+                .windows
+                .forget_folder(now, folder);
             self.order_fills(domain);
         }
     }
@@ -450,7 +454,9 @@ impl Watch {
                         counts.passed_over += 1;
                     }
                     let now = self.since_start(self.now());
-                    self.engines[domain].windows.filled(now, &fill, is_done);
+                    self.steering.engines[domain]
+                        .windows
+                        .filled(now, &fill, is_done);
                     self.order_fills(domain);
                 }
             }
@@ -488,7 +494,9 @@ impl Watch {
                 .insert(of_inode(listed.inode), place(entry));
         }
         let time = self.since_start(now);
-        self.engines[domain].windows.folder(time, folder, entries);
+        self.steering.engines[domain]
+            .windows
+            .folder(time, folder, entries);
         for miss in missed {
             let known = self.small.files.get(&of_inode(miss.inode));
             if let Some(place) = known.copied().filter(|place| place.folder == folder) {
@@ -500,7 +508,7 @@ impl Watch {
 
     /// Hands the engine's orders to the filler.
     fn order_fills(&mut self, domain: usize) {
-        let mut fills = self.engines[domain].windows.take_fills();
+        let mut fills = self.steering.engines[domain].windows.take_fills();
         while let Some(folder) = fills.first().map(|fill| fill.place.folder) {
             let (of, rest) = fills
                 .into_iter()
@@ -519,7 +527,7 @@ impl Watch {
                 }
                 _ => {
                     let now = self.since_start(self.now());
-                    let windows = &mut self.engines[domain].windows;
+                    let windows = &mut self.steering.engines[domain].windows;
                     let of: Vec<Fill> = of;
                     of.iter().for_each(|fill| windows.filled(now, fill, false));
                 }

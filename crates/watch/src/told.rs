@@ -6,20 +6,23 @@
 use std::path::Path;
 
 use forerun_core::Ledger;
+use forerun_steering::events::FileKey;
 use forerun_surface::daemon::metrics::family::{Page, Sample};
 use forerun_surface::daemon::metrics::page;
 use forerun_surface::daemon::report::{
     FileSystemReport, Limits, NotSteeredReport, OpenFileReport, QueueReport, Report, StreamReport,
     WatchReport,
 };
+use forerun_surface::estimate::{Basis, Estimate};
 use forerun_surface::stats;
 use prometheus_client::registry::Unit;
 
 use crate::asked::Told;
-use crate::descriptors::{self, FileKey};
+use crate::descriptors;
+use crate::disks::Disks;
+use crate::kernel::path_of;
 use crate::limit::PAGE_KIB;
 use crate::process;
-use crate::steering::path_of;
 use crate::streams::{Steered, Stream};
 use crate::watch::Watch;
 use crate::windows::{BLOCK_BYTES, PAGE_BYTES};
@@ -29,7 +32,7 @@ impl Watch {
     pub(crate) fn told(&mut self) -> Told {
         let ledger = self.ledger();
         let counters = stats::counters(&ledger).into_iter();
-        let queues = self.file_systems.iter().flat_map(|of| of.disks.queues());
+        let queues = self.steering.disks.iter().flat_map(queues);
         let mut queues: Vec<QueueReport> = queues.collect();
         // Two file systems of one disk.
         queues.sort_by(|one, other| one.device.cmp(&other.device));
@@ -39,7 +42,7 @@ impl Watch {
             .file_systems
             .iter()
             .map(|of| format!("{} {}", of.at.kind, of.at.bdi));
-        let steered = self.streams.iter();
+        let steered = self.steering.streams.iter();
         let steered = steered.filter(|(_, stream)| matches!(stream.steered, Steered::By { .. }));
         let open_files = steered
             .map(|(key, stream)| open_file(key, stream))
@@ -70,9 +73,13 @@ impl Watch {
 
     /// Memory that is reckoned with, and the readahead of the first file system.
     fn limits(&mut self) -> Limits {
-        let told = self.engines.iter().map(|engine| engine.windows.memory().0);
+        let told = self
+            .steering
+            .engines
+            .iter()
+            .map(|engine| engine.windows.memory().0);
         let told = told.reduce(u64::saturating_add);
-        let memory = self.settings.memory.0;
+        let memory = self.steering.settings().memory.0;
         let own = self.file_systems.first_mut();
         let own = own.and_then(|of| of.limit.pages().ok());
         Limits {
@@ -87,7 +94,12 @@ impl Watch {
 
     /// The counters of all engines.
     pub(crate) fn ledger(&self) -> Ledger {
-        stats::sum(self.engines.iter().map(|engine| engine.windows.ledger()))
+        stats::sum(
+            self.steering
+                .engines
+                .iter()
+                .map(|engine| engine.windows.ledger()),
+        )
     }
 
     fn beside(&mut self, paths: Vec<String>) -> WatchReport {
@@ -113,7 +125,7 @@ impl Watch {
                 bytes: of.bytes,
             });
         let nanos = |time: std::time::Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-        let counts = &self.counts;
+        let (counts, steered) = (&self.counts, &self.steering.counts);
         WatchReport {
             paths,
             is_dry: self.is_dry,
@@ -121,18 +133,34 @@ impl Watch {
             seeing: self.seeing().into(),
             events: counts.events,
             events_lost: counts.lost,
-            streams: self.streams.count() as u64,
-            streams_begun: counts.streams,
-            missed_bytes: counts.bytes,
+            streams: self.steering.streams.count() as u64,
+            streams_begun: steered.streams,
+            missed_bytes: steered.bytes + counts.unknown_bytes,
             limits_set: counts.set,
             setting_ns: nanos(counts.setting),
             limits_spared: counts.spared,
             held_most_ns: nanos(counts.held_most),
-            pages_lost: counts.thrashed,
+            pages_lost: steered.thrashed,
             not_steered: not_steered.collect(),
             file_systems,
         }
     }
+}
+
+/// Each disk with its costs and the requests that it works on.
+fn queues(disks: &Disks) -> impl Iterator<Item = QueueReport> {
+    disks
+        .each()
+        .map(|(number, in_flight, measure)| QueueReport {
+            device: format!("{}:{}", number >> 20, number & 0xf_ffff),
+            queued: 0,
+            in_flight: u32::try_from(in_flight).unwrap_or(u32::MAX),
+            estimate: Some(Estimate::new(
+                measure.profile(),
+                measure.confidence(),
+                Basis::System,
+            )),
+        })
 }
 
 /// A stream, as the open file that it reads.

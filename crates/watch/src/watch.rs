@@ -5,15 +5,15 @@
 //! they are still open.
 
 use std::collections::HashMap;
-use std::fs::File;
-use std::io::{BufWriter, Write};
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
-use forerun_core::{Bytes, Nanos, Profile, Settings};
+use forerun_core::{Nanos, Profile, Settings};
+use forerun_steering::Steering;
+use forerun_steering::events::FileKey;
 use forerun_surface::daemon::control::Control;
 use forerun_surface::daemon::metrics::Metrics;
 use forerun_surface::failure::Failure;
@@ -26,7 +26,7 @@ use rustix::time::{ClockId, clock_gettime};
 use crate::asked::{self, Asked, Asks, Wish};
 use crate::bios::{Bios, Seen};
 use crate::causes::{Cause, Causes};
-use crate::descriptors::{Descriptors, FileKey};
+use crate::descriptors::Descriptors;
 use crate::disks::{Disks, REQUESTS_MAX};
 use crate::exclude::Exclude;
 use crate::limit::Limit;
@@ -36,11 +36,10 @@ use crate::rings::Rings;
 use crate::sample::{Record, Request, Seeing};
 use crate::signals::Signals;
 use crate::small::{self, Small};
-use crate::streams::Streams;
 use crate::told;
 use crate::tracepoint::{Tracepoint, tracefs};
 use crate::whereabouts;
-use crate::windows::{self, PAGE_BYTES, Windows};
+use crate::windows::{self, PAGE_BYTES};
 
 /// The priority of the watch and its guardian, before all ordinary programs: it takes 1 % of a processor.
 const FIRST: i32 = -20;
@@ -48,14 +47,10 @@ const FIRST: i32 = -20;
 const TICK: u64 = 1_000_000_000;
 /// Busy disks are not looked at for so many ticks of ten.
 const BLIND_TICKS: u32 = 9;
-/// After so many ticks without thrashing a domain gets a sixteenth of its memory back.
-const MORE_TICKS: u64 = 5;
 /// Readers of block events that are looked for in a second: 25 us each at most, in all a hundredth of a processor.
 const FINDS_MAX: u32 = 400;
 /// A run of sectors that was not seen for so long is forgotten.
 const FORGET: u64 = 60 * TICK;
-/// Engines at a time; readers of further domains share that of the system.
-const ENGINES_MAX: usize = 64;
 
 /// The paths to watch, and how.
 #[derive(Debug)]
@@ -84,25 +79,13 @@ pub struct Wanted {
     pub metrics: Option<SocketAddr>,
 }
 
-/// A file system with its disks.
+/// A file system.
 #[derive(Debug)]
 pub(crate) struct Watched {
     pub(crate) at: FileSystem,
     /// The paths below which files are watched; empty for all.
     pub(crate) below: Vec<PathBuf>,
     pub(crate) limit: Limit,
-    pub(crate) disks: Disks,
-}
-
-/// An engine, for the readers of one domain on one file system.
-pub(crate) struct Engine {
-    at: usize,
-    domain: Domain,
-    pub(crate) windows: Windows,
-    /// The memory there is, the part of it that is told, and when that became smaller.
-    pub(crate) bytes: Bytes,
-    pub(crate) part: u64,
-    pub(crate) lessened: Nanos,
 }
 
 /// Counters of a run.
@@ -112,18 +95,14 @@ pub struct Counts {
     pub events: u64,
     /// Lost.
     pub lost: u64,
-    /// Streams that began.
-    pub streams: u64,
     /// Limits that were set, and the time it took.
     pub set: u64,
     /// See there.
     pub setting: Duration,
     /// Limits that would have been set, but for a dry run or a pause.
     pub spared: u64,
-    /// Pages that were read ahead and gone when their reader came.
-    pub thrashed: u64,
-    /// Bytes of the windows that were seen.
-    pub bytes: u64,
+    /// Bytes of windows whose reader was not found.
+    pub unknown_bytes: u64,
     /// Longest time a descriptor was held.
     pub held_most: Duration,
 }
@@ -146,6 +125,8 @@ pub struct Account {
 pub struct Report {
     /// Its counters.
     pub counts: Counts,
+    /// Those of streams.
+    pub streams: forerun_steering::Counts,
     /// Those of small files.
     pub small: small::Counts,
     /// Bytes that were not steered.
@@ -164,9 +145,8 @@ pub struct Report {
 pub struct Watch {
     rings: Rings,
     pub(crate) file_systems: Vec<Watched>,
-    pub(crate) streams: Streams,
+    pub(crate) steering: Steering<Domain>,
     pub(crate) descriptors: Descriptors,
-    pub(crate) engines: Vec<Engine>,
     pub(crate) guardian: Option<Guardian>,
     pub(crate) excludes: Vec<Exclude>,
     pub(crate) is_dry: bool,
@@ -180,14 +160,11 @@ pub struct Watch {
     /// Readers that were looked for in /proc since the last tick.
     finds: u32,
     pub(crate) paths: Vec<PathBuf>,
-    pub(crate) settings: Settings,
-    journal: Option<PathBuf>,
-    signals: Signals,
+    pub(crate) journal: Option<PathBuf>,
+    pub(crate) signals: Signals,
     asked: Receiver<Asked>,
     _control: Option<Control>,
     _metrics: Option<Metrics>,
-    start: Nanos,
-    ticks: u64,
     blind: u32,
 }
 
@@ -225,16 +202,11 @@ impl Watch {
                 }
             };
             let limit = Limit::open(&at.limit, record)?;
-            let disks = Disks::new(&at.disks, at.spread, || {
-                forerun_core::spec::Choice::of(&forerun_core::measure::LIST[0]).build()
-            });
-            file_systems.push(Watched {
-                at,
-                below,
-                limit,
-                disks,
-            });
+            file_systems.push(Watched { at, below, limit });
         }
+        let disks = file_systems.iter();
+        let disks: Vec<_> = disks.map(|of| (&*of.at.disks, of.at.spread)).collect();
+        let steering = Steering::new(settings, monotonic(), &disks);
         let records = file_systems.iter().filter_map(|of| of.limit.record());
         let records = records.map(|path| path.display().to_string());
         let words: Vec<String> = wanted.guardian.iter().cloned().chain(records).collect();
@@ -250,9 +222,8 @@ impl Watch {
         Ok(Self {
             rings,
             file_systems,
-            streams: Streams::default(),
+            steering,
             descriptors: Descriptors::default(),
-            engines: Vec::new(),
             guardian,
             excludes: wanted.excludes,
             is_dry: wanted.is_dry,
@@ -264,32 +235,30 @@ impl Watch {
             small: Small::start(seeing, &signals)?,
             finds: 0,
             paths: wanted.paths.into_iter().map(canonical).collect(),
-            settings,
             journal: wanted.journal,
             signals,
             asked,
             _control: control,
             _metrics: metrics,
-            start: monotonic(),
-            ticks: 0,
             blind: 0,
         })
     }
 
     /// The file systems that are watched.
     #[must_use]
-    pub fn accounts(&mut self) -> Vec<Account> {
-        let account = |of: &mut Watched| Account {
+    pub fn accounts(&self) -> Vec<Account> {
+        let account = |(of, disks): (&Watched, &Disks)| Account {
             file_system: of.at.clone(),
             limit_kib: of
                 .limit
                 .pages()
                 .ok()
                 .map(|pages| pages * crate::limit::PAGE_KIB),
-            profile: of.disks.profile(),
-            samples: of.disks.samples(),
+            profile: disks.profile(),
+            samples: disks.samples(),
         };
-        self.file_systems.iter_mut().map(account).collect()
+        let each = self.file_systems.iter().zip(&self.steering.disks);
+        each.map(account).collect()
     }
 
     /// The events that tell of reads.
@@ -326,9 +295,7 @@ impl Watch {
                 match record {
                     Record::Ahead(event) => self.ahead(event),
                     Record::Bio(process, thread, bio) => self.bio(bio, (*process, *thread)),
-                    Record::Request(request) => {
-                        let _ = self.file_systems.iter_mut().any(|of| of.disks.saw(request));
-                    }
+                    Record::Request(request) => self.steering.request(request),
                     Record::Lost(count) => self.counts.lost += count,
                 }
             }
@@ -347,7 +314,7 @@ impl Watch {
         }
         let (descriptors, file_systems) = (&mut self.descriptors, &mut self.file_systems);
         let own = file_systems
-            .iter_mut()
+            .iter()
             .map(|own| (own.at.device, own.limit.pages().ok()));
         let own: Vec<(u32, Option<u32>)> = own.collect();
         let limit = |device| own.iter().find(|(own, _)| *own == device)?.1;
@@ -363,7 +330,7 @@ impl Watch {
             Seen::Nothing => {}
             Seen::Ahead(event) => self.ahead(&event),
             Seen::Unknown(pages) => {
-                self.counts.bytes += pages * PAGE_BYTES;
+                self.counts.unknown_bytes += pages * PAGE_BYTES;
                 self.causes
                     .add(Cause::NoDescriptor, of.0, pages * PAGE_BYTES);
             }
@@ -399,42 +366,26 @@ impl Watch {
         }
     }
 
-    /// Once a second: streams that ended, costs and memory that changed, disks that are too busy to look at.
+    /// Once a second.
     fn tick(&mut self) {
-        self.ticks += 1;
         self.finds = 0;
         let now = self.now();
-        let mut over = Vec::new();
-        self.streams.ended(now, |_, stream| over.push(stream));
-        over.iter().for_each(|stream| self.closed(stream));
         self.bios.forget(Nanos(now.0.saturating_sub(FORGET)));
         self.look_at_disks();
-        let time = self.since_start(now);
-        for at in 0..self.file_systems.len() {
-            let Some(profile) = self.file_systems[at].disks.changed() else {
-                continue;
-            };
-            let engines = self.engines.iter_mut().filter(|engine| engine.at == at);
-            engines.for_each(|engine| engine.windows.costs(time, profile.clone()));
-        }
-        self.tell_memory(now);
+        let (steering, mut running) = self.parts();
+        steering.tick(now, &mut running);
         self.forget_idle_folders();
-        self.engines
-            .iter_mut()
-            .for_each(|engine| engine.windows.flush());
+        self.steering.flush();
     }
 
     fn look_at_disks(&mut self) {
-        let seen: u64 = self
-            .file_systems
-            .iter_mut()
-            .map(|of| of.disks.take_seen())
-            .sum();
+        let disks = &mut self.steering.disks;
+        let seen: u64 = disks.iter_mut().map(Disks::take_seen).sum();
         match self.blind {
             0 if seen > 2 * REQUESTS_MAX => {
                 self.blind = BLIND_TICKS;
                 self.rings.watch_disks(false);
-                self.file_systems.iter_mut().for_each(|of| of.disks.blind());
+                disks.iter_mut().for_each(Disks::blind);
             }
             0 => {}
             1 => {
@@ -445,73 +396,21 @@ impl Watch {
         }
     }
 
-    fn tell_memory(&mut self, now: Nanos) {
-        let time = self.since_start(now);
-        for place in 0..self.engines.len() {
-            let domain = &self.engines[place].domain;
-            let at_work =
-                |engine: &&Engine| engine.domain == *domain && engine.windows.streams() > 0;
-            let sharing = self.engines.iter().filter(at_work).count().max(1) as u64;
-            let bytes = Bytes(domain.bytes().0 / sharing);
-            let is_quiet = now.since(self.engines[place].lessened).0 > MORE_TICKS * TICK;
-            let engine = &mut self.engines[place];
-            if is_quiet && self.ticks.is_multiple_of(MORE_TICKS) {
-                engine.part = (engine.part + Engine::PART / 16).min(Engine::PART);
-            }
-            engine.bytes = bytes;
-            engine.tell(time);
-        }
-    }
-
-    /// The engine of a domain, which is made for its first reader.
-    pub(crate) fn domain(&mut self, at: usize, domain: Domain) -> Option<usize> {
-        let is_it = |engine: &Engine| engine.at == at && engine.domain == domain;
-        if let Some(place) = self.engines.iter().position(is_it) {
-            return Some(place);
-        }
-        if self.engines.len() >= ENGINES_MAX {
-            return self.engines.iter().position(|engine| engine.at == at);
-        }
-        let bytes = domain.bytes();
-        let journal = self
-            .journal
-            .clone()
-            .and_then(|path| match self.engines.len() {
-                0 => File::create(path).ok(),
-                more => File::create(format!("{}.{more}", path.display())).ok(),
-            });
-        let journal = journal.map(|file| Box::new(BufWriter::new(file)) as Box<dyn Write>);
-        let profile = self.file_systems[at].disks.profile();
-        let windows = Windows::new(self.settings.clone(), profile, journal).ok()?;
-        let mut engine = Engine {
-            at,
-            domain,
-            windows,
-            bytes,
-            part: Engine::PART,
-            lessened: Nanos(0),
-        };
-        engine.tell(self.since_start(self.now()));
-        self.engines.push(engine);
-        Some(self.engines.len() - 1)
-    }
-
     fn end(mut self) -> Report {
         let put_back = self.put_all_back();
         let accounts = self.accounts();
-        self.engines
-            .iter_mut()
-            .for_each(|engine| engine.windows.flush());
+        self.steering.flush();
         // Before the guardian reads the end of its input: without a record it has nothing to do.
         self.file_systems.iter().for_each(|of| of.limit.end());
         self.guardian = None;
         let processor = clock_gettime(ClockId::ProcessCPUTime);
         Report {
             counts: self.counts,
+            streams: self.steering.counts,
             small: self.small.counts,
             causes: self.causes.clone(),
             accounts,
-            ran: Duration::from_nanos(monotonic().since(self.start).0),
+            ran: Duration::from_nanos(self.since_start(monotonic()).0),
             processor: Duration::new(processor.tv_sec as u64, processor.tv_nsec as u32),
             put_back,
         }
@@ -537,7 +436,7 @@ impl Watch {
 
     /// The engine's clock begins with the watch.
     pub(crate) fn since_start(&self, time: Nanos) -> Nanos {
-        time.since(self.start)
+        self.steering.since_start(time)
     }
 }
 
@@ -584,7 +483,7 @@ fn check_yama() -> Result<(), Failure> {
     }
 }
 
-fn monotonic() -> Nanos {
+pub(crate) fn monotonic() -> Nanos {
     let now = clock_gettime(ClockId::Monotonic);
     Nanos(now.tv_sec as u64 * TICK + now.tv_nsec as u64)
 }

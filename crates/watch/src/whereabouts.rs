@@ -15,8 +15,10 @@ use std::fs;
 use std::thread;
 use std::time::Duration;
 
+use forerun_steering::events::FileKey;
+
 use crate::bios::Whereabouts;
-use crate::descriptors::{self, Descriptors, FileKey};
+use crate::descriptors::{self, Descriptors};
 use crate::windows::PAGE_BYTES;
 
 /// How often a thread that runs is looked at, and how long apart.

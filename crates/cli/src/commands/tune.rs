@@ -24,12 +24,12 @@ use crate::trial::files::Chosen;
 use crate::tune::advice::{self, Grid};
 use crate::tune::applied::{self, Applied};
 use crate::tune::costs::Costs;
-use crate::tune::devices::{Devices, Sys};
+use crate::tune::devices::Devices;
 use crate::tune::folder::Folder;
 use crate::tune::measured::Plan;
 use crate::tune::report::{Report, undone};
 use crate::tune::trying::{self, Trying, values};
-use crate::tune::{Setting, memory, place, simulated};
+use crate::tune::{Setting, memory, simulated};
 
 /// Runs the command.
 ///
@@ -38,9 +38,7 @@ use crate::tune::{Setting, memory, place, simulated};
 pub fn run(args: &Tune, environment: &Environment, out: &mut dyn Write) -> Result<(), Failure> {
     let folder = Folder::of(environment);
     clear_what_was_left(&folder);
-    let place = place::of(&args.path)?;
-    let devices = Sys::default().of(&place);
-    let devices = devices.map_err(|why| Failure::unusable(&args.path, why))?;
+    let devices = Devices::of(&args.path)?;
     if args.undo {
         let knobs = all_knobs(&devices);
         check_writable("--undo", &knobs)?;
@@ -66,7 +64,7 @@ pub fn run(args: &Tune, environment: &Environment, out: &mut dyn Write) -> Resul
     };
     let report = Report {
         path: &args.path,
-        file_system: place.file_system.as_deref(),
+        file_system: devices.file_system.as_deref(),
         devices: &devices,
         costs: &costs,
         memory,

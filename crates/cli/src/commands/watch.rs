@@ -48,7 +48,7 @@ pub fn run(
     if args.background {
         return background::start(std::env::args_os());
     }
-    let mut watch = begin()?;
+    let watch = begin()?;
     if args.until_input_ends {
         watch.end_with_input()?;
     }
@@ -125,14 +125,18 @@ fn ending(report: &Report) -> String {
     let mut line = |line: String| {
         let _ = writeln!(text, "{line}");
     };
-    let (events, lost, streams) = (counts.events, counts.lost, counts.streams);
+    let (events, lost, streams) = (counts.events, counts.lost, report.streams.streams);
     line(format!(
         "{seconds:.1} s   events {events} (lost {lost})   streams {streams}"
     ));
     let each = counts.setting.as_secs_f64() * 1e6 / counts.set.max(1) as f64;
     let held = counts.held_most.as_secs_f64() * 1e3;
-    let (set, spared, thrashed, back) =
-        (counts.set, counts.spared, counts.thrashed, report.put_back);
+    let (set, spared, thrashed, back) = (
+        counts.set,
+        counts.spared,
+        report.streams.thrashed,
+        report.put_back,
+    );
     line(format!(
         "limits set {set}, {each:.0} us each (a descriptor held for {held:.2} ms at most)   \
          spared {spared}   put back at the end {back}   pages lost {thrashed}"
@@ -159,7 +163,8 @@ fn ending(report: &Report) -> String {
     }
     let causes = report.causes.most_first();
     let all = causes.iter().map(|(_, bytes)| bytes).sum::<u64>();
-    let share = 100.0 * all as f64 / counts.bytes.max(1) as f64;
+    let bytes = report.streams.bytes + counts.unknown_bytes;
+    let share = 100.0 * all as f64 / bytes.max(1) as f64;
     line(format!("not steered: {share:.1} % of the bytes read ahead"));
     for (cause, bytes) in causes {
         line(format!("  {:>9}  {cause}", rough_size(bytes as f64)));

@@ -1,15 +1,12 @@
-//! The file system of a path, as the list of mounts has it.
+//! What lies below a path, through overlays.
 //!
-//! The number of a mount (`statx`, `STATX_MNT_ID`) is the key, not a prefix of its path and not `st_dev`: bind mounts
-//! have another path, and subvolumes of btrfs and files of overlayfs another `st_dev` than their mount. An overlay is
-//! followed to the file system of the layer that holds the path: files of an overlay are opened there, with the
-//! read-ahead of that file system.
+//! An overlay is followed to the file system of the layer that holds the path: files of an overlay are opened there, with the
+//! read-ahead of that file system. All else is found by [`below`](forerun_surface::below).
 
-use std::fs;
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD, StatxFlags, major, minor, statx};
+use forerun_surface::below::mounts::{self, Mount};
+use forerun_surface::below::sysfs::{Below, Sys};
 
 use crate::failure::Failure;
 use crate::files::plain;
@@ -17,68 +14,33 @@ use crate::files::plain;
 /// An overlay may lie on an overlay; the kernel stacks two at most.
 const OVERLAYS_MAX: u32 = 4;
 
-/// Device number: major, minor.
-pub type Number = (u32, u32);
-
-/// A file system that has a device, or seems to.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Place {
-    /// Type of the file system; none for a block device that was named itself.
-    pub file_system: Option<String>,
-    /// Device number of the mount, or of the block device.
-    pub device: Number,
-    /// Device number of the mount's source, where that is a block device: btrfs has no other.
-    pub source: Option<Number>,
-}
-
-/// A line of the list of mounts.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Mount {
-    id: u64,
-    device: Number,
-    point: PathBuf,
-    kind: String,
-    source: PathBuf,
-    options: String,
-}
-
-/// Finds the file system of a path.
+/// What lies below a path, or a block device.
 ///
 /// # Errors
 /// A path that is not there, or a file system that cannot be tuned.
-pub fn of(path: &Path) -> Result<Place, Failure> {
+pub fn below(path: &Path) -> Result<Below, Failure> {
     let unusable = |e: std::io::Error| Failure::unusable(path, plain(&e));
-    let there = fs::metadata(path).map_err(unusable)?;
-    if there.file_type().is_block_device() {
-        let device = (major(there.rdev()), minor(there.rdev()));
-        return Ok(Place {
-            file_system: None,
-            device,
-            source: None,
-        });
-    }
     let real = path.canonicalize().map_err(unusable)?;
-    let mounts = fs::read_to_string("/proc/self/mountinfo").map_err(unusable)?;
-    let mounts = parse(&mounts);
-    find(&real, &mounts, &mount_id, OVERLAYS_MAX).map_err(|why| Failure::unusable(path, why))
-}
-
-/// The number of the mount a path is on.
-fn mount_id(path: &Path) -> Option<u64> {
-    let found = statx(CWD, path, AtFlags::empty(), StatxFlags::MNT_ID).ok()?;
-    let is_told = found.stx_mask & StatxFlags::MNT_ID.bits() != 0;
-    is_told.then_some(found.stx_mnt_id)
+    let mounts = mounts::table_of(std::process::id()).map_err(unusable)?;
+    let sys = Sys::default();
+    let below = match mounts::device_of(&real) {
+        Some(device) => sys
+            .of_block(device)
+            .unwrap_or_else(|| Err("there is no such block device".to_owned())),
+        None => find(&real, &mounts, &mounts::mount_id, OVERLAYS_MAX).and_then(|it| sys.of(it)),
+    };
+    below.map_err(|why| Failure::unusable(path, why))
 }
 
 type MountId<'a> = &'a dyn Fn(&Path) -> Option<u64>;
 
-fn find(path: &Path, mounts: &[Mount], id: MountId<'_>, overlays: u32) -> Result<Place, String> {
-    let wanted = id(path);
-    let mount = mounts.iter().rev().find(|mount| match wanted {
-        Some(wanted) => mount.id == wanted,
-        // Kernels before 5.8 do not tell: the last mount that is above the path.
-        None => path.starts_with(&mount.point),
-    });
+fn find<'a>(
+    path: &Path,
+    mounts: &'a [Mount],
+    id: MountId<'_>,
+    overlays: u32,
+) -> Result<&'a Mount, String> {
+    let mount = mounts::mount_of(path, mounts, id);
     let mount = mount.ok_or("its mount is not in /proc/self/mountinfo")?;
     if mount.kind == "overlay" {
         let layer = layer_of(path, mount)?;
@@ -88,40 +50,7 @@ fn find(path: &Path, mounts: &[Mount], id: MountId<'_>, overlays: u32) -> Result
         return find(&layer, mounts, id, overlays - 1)
             .map_err(|why| format!("overlayfs, whose layer {} is on {why}", layer.display()));
     }
-    if let Some(why) = refusal(&mount.kind) {
-        return Err(format!("{}: {why}", mount.kind));
-    }
-    let source = fs::metadata(&mount.source).ok();
-    let source = source.filter(|source| source.file_type().is_block_device());
-    Ok(Place {
-        file_system: Some(mount.kind.clone()),
-        device: mount.device,
-        source: source.map(|source| (major(source.rdev()), minor(source.rdev()))),
-    })
-}
-
-/// Why files of such a file system cannot be read ahead by another constant.
-fn refusal(kind: &str) -> Option<&'static str> {
-    if kind == "fuse" || kind.starts_with("fuse.") || kind == "fuseblk" {
-        return Some(
-            "a daemon of FUSE reads the storage: name a folder of the file system below the daemon",
-        );
-    }
-    match kind {
-        "tmpfs" | "ramfs" | "hugetlbfs" | "rootfs" | "devtmpfs" => {
-            Some("its files are in memory, and nothing is read ahead")
-        }
-        "zfs" => Some("it reads ahead by itself (zfetch), and not by read_ahead_kb"),
-        "nfs" | "nfs4" | "cifs" | "smb3" | "ceph" | "9p" | "virtiofs" | "afs" | "lustre"
-        | "gfs2" | "ocfs2" | "orangefs" => Some(
-            "its files are another machine's: the bdi is that of a connection, and no disk can be measured",
-        ),
-        "proc" | "sysfs" | "devpts" | "cgroup" | "cgroup2" | "debugfs" | "tracefs" | "bpf"
-        | "securityfs" | "configfs" | "mqueue" | "pstore" | "efivarfs" => {
-            Some("its files are made up by the kernel")
-        }
-        _ => None,
-    }
+    mount.refusal().map_or(Ok(mount), Err)
 }
 
 /// The path in the layer of an overlay that holds it, the upper one first, as the overlay shows it.
@@ -181,41 +110,6 @@ fn unescaped(text: &str) -> String {
     text.chars().filter(keep).collect()
 }
 
-/// Reads the list of mounts; lines of another form are left out.
-fn parse(mountinfo: &str) -> Vec<Mount> {
-    mountinfo.lines().filter_map(parse_line).collect()
-}
-
-/// `36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue`
-fn parse_line(line: &str) -> Option<Mount> {
-    let (before, behind) = line.split_once(" - ")?;
-    let mut before = before.split(' ');
-    let id = before.next()?.parse().ok()?;
-    let (major, minor) = before.nth(1)?.split_once(':')?;
-    let point = before.nth(1)?;
-    let mut behind = behind.split(' ');
-    Some(Mount {
-        id,
-        device: (major.parse().ok()?, minor.parse().ok()?),
-        point: decoded(point).into(),
-        kind: behind.next()?.to_owned(),
-        source: decoded(behind.next()?).into(),
-        options: decoded(behind.next().unwrap_or_default()),
-    })
-}
-
-/// Blanks, tabs, ends of lines and backslashes are in octal.
-fn decoded(text: &str) -> String {
-    let names = [
-        ("\\040", " "),
-        ("\\011", "\t"),
-        ("\\012", "\n"),
-        ("\\134", "\\"),
-    ];
-    let decode = |text: String, (code, plain): (&str, &str)| text.replace(code, plain);
-    names.into_iter().fold(text.to_owned(), decode)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -231,25 +125,10 @@ mod tests {
         27 20 0:41 / /container rw - overlay overlay rw,lowerdir=/nowhere/1:/nowhere/2\n\
         no line of this form\n";
 
-    fn found(path: &str, id: u64, mounts: &str) -> Result<Place, String> {
-        find(
-            Path::new(path),
-            &parse(mounts),
-            &|at: &Path| Some(if at == Path::new(path) { id } else { 20 }),
-            OVERLAYS_MAX,
-        )
-    }
-
-    #[test]
-    fn a_bind_mount_is_the_file_system_it_shows() {
-        let place = found("/bound/x", 24, MOUNTS).unwrap();
-        assert_eq!(
-            (place.device, place.file_system.as_deref()),
-            ((8, 2), Some("ext4"))
-        );
-        // Without a number the last mount above the path is it.
-        let place = find(Path::new("/bound/x"), &parse(MOUNTS), &|_| None, 1).unwrap();
-        assert_eq!(place.device, (8, 2));
+    fn found(path: &str, id: u64, mounts: &str) -> Result<Mount, String> {
+        let mounts = mounts::parse(mounts.as_bytes());
+        let id = |at: &Path| Some(if at == Path::new(path) { id } else { 20 });
+        find(Path::new(path), &mounts, &id, OVERLAYS_MAX).cloned()
     }
 
     #[test]

@@ -460,6 +460,7 @@ mod tests {
 
     fn devices() -> Devices {
         Devices {
+            file_system: Some("ext4".to_owned()),
             bdi: "8:0".to_owned(),
             read_ahead: Knob::new("/sys/class/bdi/8:0/read_ahead_kb".into()),
             read_ahead_kib: 128,

@@ -44,13 +44,14 @@ const SURFACE: &str = "forerun-surface";
 const PACKERS: &[&str] = &["flate2", "lzma-rust2", "ruzstd", "serde", "toml"];
 const EMULATED: &str = "forerun-emulated";
 const MOUNT: &str = "forerun-mount";
+const STEERING: &str = "forerun-steering";
 const WATCH: &str = "forerun-watch";
 const CLI: &str = "forerun";
 const LAB: &str = "forerun-lab";
 const STORE: &str = "forerun-store";
 const COMMANDS: &str = "forerun";
 const ALL: &[&str] = &[
-    CORE, BASELINES, SIM, IO, EMULATED, SURFACE, MOUNT, WATCH, STORE,
+    CORE, BASELINES, SIM, IO, EMULATED, SURFACE, MOUNT, STEERING, WATCH, STORE,
 ];
 
 /// Crates that stand above others, and the tests of these on them.
@@ -58,19 +59,25 @@ const IN_TESTS: &[(&str, &str)] = &[
     ("crates/core/Cargo.toml", BASELINES),
     ("crates/io/Cargo.toml", BASELINES),
     ("crates/io/Cargo.toml", EMULATED),
+    ("crates/watch/Cargo.toml", SIM),
 ];
 
 const DEPENDENCIES: &[Allowed] = &[
     only("crates/core/Cargo.toml", &[], &["hashbrown"]),
     only("crates/baselines/Cargo.toml", &[CORE], &[]),
-    only("crates/sim/Cargo.toml", &[CORE, BASELINES], PACKERS),
+    only("crates/steering/Cargo.toml", &[CORE, BASELINES], &[]),
+    only(
+        "crates/sim/Cargo.toml",
+        &[CORE, BASELINES, STEERING],
+        PACKERS,
+    ),
     any("crates/io/Cargo.toml", &[CORE]),
     any("crates/emulated/Cargo.toml", &[CORE, IO, SIM]),
     any("crates/surface/Cargo.toml", &[CORE, IO]),
     any("crates/store/Cargo.toml", &[CORE, IO]),
     any("crates/object-store/Cargo.toml", &[CORE, IO]),
     any("crates/mount/Cargo.toml", &[CORE, IO, SURFACE]),
-    any("crates/watch/Cargo.toml", &[CORE, BASELINES, IO, SURFACE]),
+    any("crates/watch/Cargo.toml", &[CORE, IO, STEERING, SURFACE]),
     any("crates/lab/Cargo.toml", &[CORE, BASELINES, SIM, SURFACE]),
     any("crates/cli/Cargo.toml", ALL),
     any("crates/reproduce/Cargo.toml", &[CLI, CORE, LAB]),

@@ -6,6 +6,7 @@ mod port;
 #[path = "../../../skipped.rs"]
 mod skipped;
 mod small;
+mod tried;
 #[path = "../mount/wait.rs"]
 #[expect(
     dead_code,
@@ -29,11 +30,6 @@ use tempfile::TempDir;
 
 use skipped::skipped;
 use wait::eventually;
-
-/// A disk of 8 ms and 80 MB/s.
-const PROFILE: &str = "\
-    [[switching]]\ndistance_bytes = 0\nswitching_ns = 8000000\n\
-    [[rate]]\nlocation_bytes = 0\nrate_bytes_per_second = 80000000\n";
 
 /// A file system of its own.
 struct Disk {
@@ -353,31 +349,6 @@ fn failed(disk: &Disk, words: &[&str]) -> (Option<i32>, String) {
     let output = command.output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     (output.status.code(), said)
-}
-
-#[test]
-fn a_trial_of_settings_and_a_watch_of_one_disk_exclude_each_other() {
-    let Some(disk) = Disk::new() else { return };
-    let watching = disk.watch(&[]);
-    let point = disk.point();
-    let point = point.to_str().unwrap();
-    let profile = disk.folder.path().join("profile.toml");
-    fs::write(&profile, PROFILE).unwrap();
-    let words = [
-        "tune",
-        point,
-        "--readers",
-        "1",
-        "--measure",
-        "60",
-        "--profile",
-    ];
-    let words = [&words[..], &[profile.to_str().unwrap()]].concat();
-    let (code, said) = failed(&disk, &words);
-    let process = format!("`forerun watch` (process {})", watching.child.id());
-    assert!(code == Some(2) && said.contains(&process), "{said}");
-    watching.end();
-    assert_eq!(disk.kib(), 128);
 }
 
 #[test]

@@ -48,6 +48,22 @@ fn pass(paths: &[PathBuf], order: impl Iterator<Item = usize>) {
     }
 }
 
+/// Something mounted over a place, for as long as this is there.
+struct Over(PathBuf);
+
+impl Over {
+    fn new(words: &[&str], place: PathBuf) -> Option<Self> {
+        let mount = [&["mount"], words, &[place.to_str()?]].concat();
+        tool(&mount).map(|_| Self(place))
+    }
+}
+
+impl Drop for Over {
+    fn drop(&mut self) {
+        tool(&["umount", self.0.to_str().unwrap()]);
+    }
+}
+
 /// Bytes that the loop device has read.
 fn device_bytes(disk: &Disk) -> u64 {
     let stat = fs::read_to_string(disk.sys("stat")).unwrap();
@@ -114,5 +130,45 @@ fn random_order_costs_next_to_no_bytes() {
     let beside = device_bytes(&disk) - before;
     let text = watching.end();
     let most = alone * u64::from(PASSES) * 102 / 100;
+    assert!(beside <= most, "{beside} of {alone} in each pass: {text}");
+}
+
+#[test]
+fn a_folder_that_crosses_mounts_is_filled_but_for_what_lies_elsewhere() {
+    let Some(disk) = Disk::new() else { return };
+    let paths = files(&disk);
+    let (inner, outer) = (disk.point().join("folder/inner"), disk.folder.path());
+    fs::create_dir(&inner).unwrap();
+    let _inner = Over::new(&["-t", "tmpfs", "none"], inner.clone()).unwrap();
+    // The same content: a pass compares it.
+    let other = outer.join("other");
+    fs::write(&other, content(7)).unwrap();
+    let _file = Over::new(&["--bind", other.to_str().unwrap()], paths[7].clone()).unwrap();
+    fs::write(inner.join("small"), "small").unwrap();
+    let watching = disk.watch(&[]);
+    for _ in 0..super::PASSES {
+        pass(&paths, 0..FILES);
+        assert_eq!(fs::read(inner.join("small")).unwrap(), b"small");
+    }
+    let text = watching.end();
+    assert!(number(&text, "small files: ") > FILES as u64 / 4, "{text}");
+    assert_eq!(number(&text, "passed over "), 0, "{text}");
+    let folders = text.split_once(", in ").unwrap().1;
+    assert!(folders.starts_with("1 listed folders"), "{text}");
+}
+
+#[test]
+fn with_little_memory_no_file_is_filled_and_read_again() {
+    let Some(disk) = Disk::new() else { return };
+    let paths = files(&disk);
+    let before = device_bytes(&disk);
+    pass(&paths, 0..FILES);
+    let alone = device_bytes(&disk) - before;
+    let watching = disk.watch(&["--memory", "4MiB"]);
+    let before = device_bytes(&disk);
+    (0..super::PASSES).for_each(|_| pass(&paths, 0..FILES));
+    let beside = device_bytes(&disk) - before;
+    let text = watching.end();
+    let most = alone * u64::from(super::PASSES) * 105 / 100;
     assert!(beside <= most, "{beside} of {alone} in each pass: {text}");
 }

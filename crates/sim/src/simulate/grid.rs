@@ -10,6 +10,7 @@ use core::fmt;
 
 use forerun_core::hinted::policy::Policy;
 use forerun_core::hinted::{Setup, SetupError};
+use forerun_core::preset::default;
 use forerun_core::settings::SettingsError;
 use forerun_core::spec::{Choice, ChoiceError};
 use forerun_core::{Bytes, Nanos, Settings};
@@ -22,6 +23,7 @@ use super::placing::{Layout, Order, Placing, Regions};
 use super::recorded::Recorded;
 use super::simulated::Simulated;
 use crate::hinted::host::{Host, Notice};
+use crate::kernel::{self, KernelError};
 use crate::scheduled::BehindError;
 use crate::workload;
 
@@ -79,7 +81,7 @@ pub struct GridRun {
     pub wanted: Option<u16>,
     /// Blocks in the cache; of an engine all its memory.
     pub cache_blocks: u32,
-    /// Of an engine.
+    /// Of an engine, or of the one that steers a kernel.
     pub(super) settings: Option<Settings>,
 }
 
@@ -94,6 +96,8 @@ pub enum Refusal {
     Untimed,
     /// A workload has readers and times of its own.
     Made,
+    /// Readers of a kernel are processes of their own, in a workload.
+    Kernel,
     /// The theory has no engine.
     Unit,
     /// The preset prefetches by place, and blocks lie in the order of first use.
@@ -143,6 +147,7 @@ impl fmt::Display for Refusal {
             ),
             Self::Untimed => f.write_str("the trace has no times of arrival"),
             Self::Made => f.write_str("a workload has readers and times of its own"),
+            Self::Kernel => KernelError::Workload.fmt(f),
             Self::Unit => f.write_str("device unit is for hinted methods"),
             Self::FirstUse => f.write_str(
                 "blocks lie in the order of first use, which a preset that prefetches would foresee",
@@ -241,7 +246,16 @@ impl<'a> Grid<'a> {
         self.check_layout(wanted)?;
         self.check_pacing(preset)?;
         match preset {
-            Simulated::Engine(_) if self.disk.is_unit() => return Err(Refusal::Unit),
+            Simulated::Engine(_) | Simulated::Kernel(..) if self.disk.is_unit() => {
+                return Err(Refusal::Unit);
+            }
+            Simulated::Kernel(..) => {
+                self.check_readers()?;
+                self.check_files(wanted)?;
+                let made = default().settings(Bytes(1 << 30));
+                let made = made.map_err(Refusal::Settings)?;
+                settings = Some(self.sized(made, cache_blocks, adjust)?);
+            }
             Simulated::Engine(engine) => {
                 self.check_files(wanted)?;
                 // Memory enough for any preset, until the size of a block is known.
@@ -326,6 +340,13 @@ impl<'a> Grid<'a> {
             true => Err(Refusal::FirstUse),
             false => Ok(()),
         }
+    }
+
+    /// A kernel runs the readers of a workload.
+    fn check_readers(&self) -> Result<(), Refusal> {
+        let name = self.input.workload.as_ref().ok_or(Refusal::Kernel)?;
+        let workload = workload::parse(name).map_err(Refusal::Workload)?;
+        kernel::check(&*workload).map_err(|_| Refusal::Kernel)
     }
 
     /// The files of a workload lie one after the other on the array, a block between.

@@ -8,6 +8,7 @@
 //! lru             demand-lru, from the references that are kept or from the trace itself
 //! hinted          the other hinted methods in the engine, from the references that are kept
 //! engine          presets of the engine, from the trace itself or a workload
+//! kernel          the readahead of a kernel, for a workload
 //! ```
 
 use core::fmt;
@@ -25,12 +26,13 @@ use super::recorded::Recorded;
 use super::requests::{RequestsError, Source};
 use super::simulated::Simulated;
 use super::streamed::{self, References, Streamed};
-use super::{Outcome, PAGE_BYTES, engine, hinted, in_units, lru};
+use super::{Outcome, PAGE_BYTES, engine, hinted, in_units, kernel, lru};
 use crate::WorldError;
 use crate::device::Device;
 use crate::device::array::Array;
 use crate::hinted::unit::Instance;
 use crate::hinted::{HostError, Place, Reads};
+use crate::kernel::{Kernel, KernelError};
 use crate::scheduled::BehindError;
 use crate::workload::{self, Workload};
 use crate::world::Striping;
@@ -53,6 +55,8 @@ pub enum RunError {
     Host(HostError),
     /// A rule of the engine's host is broken.
     World(WorldError),
+    /// A kernel's readers cannot be run.
+    Kernel(KernelError),
     /// The device cannot be made.
     Disk(BehindError),
     /// The workload cannot be made again.
@@ -70,6 +74,7 @@ impl fmt::Display for RunError {
             } => write!(f, "{blocks} blocks, the cache has {cache_blocks}"),
             Self::Host(error) => error.fmt(f),
             Self::World(error) => error.fmt(f),
+            Self::Kernel(error) => error.fmt(f),
             Self::Disk(error) => error.fmt(f),
             Self::Workload(error) => error.fmt(f),
         }
@@ -93,6 +98,9 @@ impl Grid<'_> {
             (preset, Some(recorded), _) if preset.is_lru() => self.lru(run, recorded),
             (Simulated::Hinted(choice, _), Some(recorded), _) => self.told(run, choice, recorded),
             (Simulated::Engine(_), _, Some(settings)) => self.engine(run, settings),
+            (Simulated::Kernel(choice, _), _, Some(settings)) => {
+                self.kernel(run, choice.build(), settings)
+            }
             _ => Err(RunError::Source),
         }?;
         match outcome.elapsed {
@@ -185,6 +193,19 @@ impl Grid<'_> {
         let outcome = self.engine_over(run, settings, &*workload, Regions::Striped)?;
         let readers = workload.readers().len();
         let bound = bound::by_extent(outcome.compute_longest, array.least(&needs), readers);
+        Ok((outcome, bound))
+    }
+
+    /// A kernel's readahead over the files of a workload, which are striped over all disks.
+    fn kernel(&self, run: &GridRun, of: Kernel, settings: &Settings) -> Done {
+        let name = self.input.workload.as_ref().ok_or(RunError::Source)?;
+        let workload = workload::parse(name).map_err(RunError::Workload)?;
+        let needs = bound::needs_of(&*workload, settings.block_bytes);
+        let least = Array::new(self.devices(run)?, self.strip()).least(&needs);
+        let outcome = kernel(of, settings, &*workload, self.strip(), self.devices(run)?);
+        let outcome = outcome.map_err(RunError::Kernel)?;
+        let readers = workload.readers().len();
+        let bound = bound::by_extent(outcome.compute_longest, least, readers);
         Ok((outcome, bound))
     }
 

@@ -1,7 +1,8 @@
-//! A preset to simulate: a composition of the engine's methods, or a hinted method by its name.
+//! A preset to simulate: a composition of the engine's methods, a kernel, or a hinted method by its name.
 //!
 //! ```text
 //! forerun                         a preset of the engine
+//! watch, kernel(read_ahead_kib=1024)   the readahead of a kernel, steered or not
 //! forestall(batch_blocks=16)      a hinted method, with a parameter
 //! ```
 
@@ -13,11 +14,15 @@ use forerun_core::hinted::policy::Policy;
 use forerun_core::preset::{self, Preset};
 use forerun_core::spec::{Choice, ChoiceError, Knows};
 
+use crate::kernel::{self, Kernel};
+
 /// See the [module](self).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Simulated {
     /// A hinted method, and its name as it was typed.
     Hinted(Choice<Box<dyn Policy>>, String),
+    /// A kernel, and its name as it was typed.
+    Kernel(Choice<Kernel>, String),
     /// A composition of the engine's methods.
     Engine(&'static Preset),
 }
@@ -25,8 +30,8 @@ pub enum Simulated {
 /// Why a name is no preset to simulate.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum SimulatedError {
-    /// A parameter that a hinted method has not, or a value out of its range.
-    Hinted(ChoiceError),
+    /// A parameter that a hinted method or a kernel has not, or a value out of its range.
+    Parameter(ChoiceError),
     /// Neither; the known names nearest to it.
     Unknown(String, Vec<&'static str>),
 }
@@ -34,7 +39,7 @@ pub enum SimulatedError {
 impl fmt::Display for SimulatedError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Hinted(error) => error.fmt(f),
+            Self::Parameter(error) => error.fmt(f),
             Self::Unknown(text, nearest) => {
                 let nearest = nearest.join(", ");
                 write!(
@@ -55,14 +60,21 @@ impl FromStr for Simulated {
         let name = text.split('(').next().unwrap_or_default();
         if METHODS.hinted.iter().any(|method| method.spec.name == name) {
             let choice = Choice::parse("hinted", METHODS.hinted, text);
-            let choice = choice.map_err(SimulatedError::Hinted)?;
+            let choice = choice.map_err(SimulatedError::Parameter)?;
             return Ok(Self::Hinted(choice, text.to_owned()));
+        }
+        if kernel::LIST.iter().any(|kernel| kernel.spec.name == name) {
+            let choice = Choice::parse("kernel", kernel::LIST, text);
+            let choice = choice.map_err(SimulatedError::Parameter)?;
+            return Ok(Self::Kernel(choice, text.to_owned()));
         }
         forerun_baselines::preset(text)
             .map(Self::Engine)
             .map_err(|_| {
                 let hinted = METHODS.hinted.iter().map(|method| method.spec.name);
-                let known = hinted.chain(PRESETS.iter().map(|preset| preset.name));
+                let kernels = kernel::LIST.iter().map(|kernel| kernel.spec.name);
+                let known = hinted.chain(kernels);
+                let known = known.chain(PRESETS.iter().map(|preset| preset.name));
                 SimulatedError::Unknown(text.to_owned(), preset::nearest(name, known))
             })
     }
@@ -87,11 +99,21 @@ impl Simulated {
         self.is_hinted() && !self.is_lru()
     }
 
+    /// Whether methods of the engine decide in it.
+    #[must_use]
+    pub fn has_methods(&self) -> bool {
+        match self {
+            Self::Hinted(..) => false,
+            Self::Kernel(kernel, _) => kernel.build().is_watched,
+            Self::Engine(_) => true,
+        }
+    }
+
     /// Its name as it was typed.
     #[must_use]
     pub fn name(&self) -> &str {
         match self {
-            Self::Hinted(_, name) => name,
+            Self::Hinted(_, name) | Self::Kernel(_, name) => name,
             Self::Engine(preset) => preset.name,
         }
     }

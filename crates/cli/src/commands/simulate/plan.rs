@@ -84,6 +84,7 @@ fn refused(
         }
         Refusal::Untimed if args.when.is_none() => format!("{input}: --arrivals: {refusal}"),
         Refusal::Untimed => format!("{input}: --loop: {refusal}"),
+        Refusal::Kernel => format!("--preset {preset}: --workload {input}: {refusal}"),
         Refusal::Unit => of_preset("--device unit is for hinted methods"),
         Refusal::FirstUse => format!(
             "--place dense with --preset {preset}: {refusal}; without --place blocks lie at their number"
@@ -113,7 +114,7 @@ fn check_flags(args: &Simulate) -> Result<(), Failure> {
     ] {
         let takes = |preset: &Simulated| match preset {
             Simulated::Hinted(choice, _) => choice.spec().params.iter().any(|p| p.name == param),
-            Simulated::Engine(_) => false,
+            Simulated::Engine(_) | Simulated::Kernel(..) => false,
         };
         if value.is_some() && !args.preset.0.iter().any(takes) {
             return Err(Failure::Usage(format!(
@@ -139,7 +140,7 @@ fn check_flags(args: &Simulate) -> Result<(), Failure> {
         ("--next-file", methods.next_file.is_some()),
         ("--measure", methods.measure.is_some()),
     ] {
-        if is_given && args.preset.0.iter().all(Simulated::is_hinted) {
+        if is_given && !args.preset.0.iter().any(Simulated::has_methods) {
             return Err(Failure::Usage(format!(
                 "{flag}: no preset named is one of the engine's (see `forerun list presets`)"
             )));

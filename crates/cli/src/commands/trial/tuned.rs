@@ -19,16 +19,14 @@ use crate::trial::tuned::Tuned;
 use crate::trial::watched::Watched;
 use crate::tune::Setting;
 use crate::tune::costs::Costs;
-use crate::tune::devices::{Devices, Sys};
+use crate::tune::devices::Devices;
 use crate::tune::folder::Folder;
+use crate::tune::memory;
 use crate::tune::trying::{Trying, values};
-use crate::tune::{memory, place};
 
 /// Finds the devices, which must be there and this user's to set.
 pub(super) fn check(args: &Try) -> Result<Devices, Failure> {
-    let place = place::of(&args.path)?;
-    let devices = Sys::default().of(&place);
-    let devices = devices.map_err(|why| Failure::unusable(&args.path, why))?;
+    let devices = Devices::of(&args.path)?;
     check_writable("--tuned", &all_knobs(&devices))?;
     Ok(devices)
 }

@@ -18,11 +18,8 @@ use std::collections::{HashMap, VecDeque};
 
 use forerun_core::measure::{Measure, Sample};
 use forerun_core::{Bytes, Nanos, Profile};
-use forerun_surface::daemon::report::QueueReport;
-use forerun_surface::estimate::{Basis, Estimate};
 
-use crate::sample::Request;
-use crate::sysfs::Spread;
+use crate::events::Request;
 
 const SECTOR: u64 = 512;
 /// Requests that never complete are forgotten: no device has more at a time.
@@ -33,6 +30,15 @@ const FLASH: (u64, u64) = (100_000, 2_000_000_000);
 pub const REQUESTS_MAX: u64 = 20_000;
 /// Costs are told again where the depth changed by this part.
 const CHANGE_PART: u64 = 8;
+
+/// How the leaves of a file system lie together.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Spread {
+    /// A long window lies on all of them.
+    Striped,
+    /// A stream lies on one of them, other streams on others.
+    Apart,
+}
 
 /// A request at a disk.
 #[derive(Clone, Copy, Debug)]
@@ -139,20 +145,10 @@ impl Disks {
         }
     }
 
-    /// Each disk with its costs and the requests that it works on.
-    #[must_use]
-    pub fn queues(&self) -> Vec<QueueReport> {
-        let of = |(number, disk): &(u32, Disk)| QueueReport {
-            device: format!("{}:{}", number >> 20, number & 0xf_ffff),
-            queued: 0,
-            in_flight: u32::try_from(disk.requests.len()).unwrap_or(u32::MAX),
-            estimate: Some(Estimate::new(
-                disk.measure.profile(),
-                disk.measure.confidence(),
-                Basis::System,
-            )),
-        };
-        self.disks.iter().map(of).collect()
+    /// The number of each disk, how many requests it works on, and what it is measured by.
+    pub fn each(&self) -> impl Iterator<Item = (u32, usize, &dyn Measure)> {
+        let disks = self.disks.iter();
+        disks.map(|(number, disk)| (*number, disk.requests.len(), &*disk.measure))
     }
 
     /// The same, if the depth changed since it was told last.
@@ -307,9 +303,9 @@ mod tests {
         assert_eq!(depth(&[disk, slow], Spread::Apart), (640_000, 120_000_000));
         assert_eq!(joined(&[], Spread::Apart), None);
         let both = [(7, true), (9, false)];
-        let queues = Disks::new(&both, Spread::Striped, measure).queues();
-        let names: Vec<&str> = queues.iter().map(|queue| queue.device.as_str()).collect();
-        assert_eq!(names, ["0:7", "0:9"]);
+        let disks = Disks::new(&both, Spread::Striped, measure);
+        let each: Vec<_> = disks.each().map(|(disk, count, _)| (disk, count)).collect();
+        assert_eq!(each, [(7, 0), (9, 0)]);
     }
 
     /// A disk with so many requests at a time, each elsewhere and of another length, 12 ms and 220 MB/s.

@@ -43,20 +43,8 @@ pub struct Fill {
     pub bytes: Range<u64>,
     /// Set when it is not wanted any more.
     pub called_off: Arc<AtomicBool>,
-    request: RequestId,
-}
-
-#[cfg(test)]
-impl Fill {
-    pub(crate) fn of(entry: u32, bytes: Range<u64>) -> Self {
-        let folder = FolderId(0);
-        Self {
-            place: Place { folder, entry },
-            bytes,
-            called_off: Arc::default(),
-            request: RequestId(0),
-        }
-    }
+    /// The engine's number of it.
+    pub request: RequestId,
 }
 
 /// A small file in the engine.

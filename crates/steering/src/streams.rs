@@ -17,9 +17,8 @@ use std::collections::HashMap;
 
 use forerun_core::Nanos;
 
-use crate::causes::Cause;
-use crate::descriptors::FileKey;
-use crate::sample::{Ahead, Cause as Why};
+use crate::Cause;
+use crate::events::{Ahead, Cause as Why, FileKey};
 use crate::windows::Number;
 
 /// Streams that are followed; a file's reads beyond are left as they are.

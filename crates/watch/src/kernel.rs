@@ -1,0 +1,211 @@
+//! Kernel: the running one, as the steering sees it.
+//!
+//! Finds the open file that an event is of and whose memory it reads in, and sets its limit; what is to be set is decided
+//! by [`forerun_steering`].
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use forerun_core::{Bytes, Nanos};
+use forerun_steering::events::{Ahead, FileKey};
+use forerun_steering::{Kernel, Reader, Steering, Wanted as Limit};
+use forerun_surface::undo::guardian::Guardian;
+
+use crate::bios::Bios;
+use crate::causes::Cause;
+use crate::descriptors::{Descriptors, Found};
+use crate::exclude::Exclude;
+use crate::memory::Domain;
+use crate::process::{Program, is_idle};
+use crate::watch::{Counts, Watch, Watched, monotonic};
+use crate::windows::PAGE_BYTES;
+
+/// Open files whose limits are put back at the end; older ones keep theirs.
+const TOUCHED_MAX: usize = 1 << 16;
+
+/// See the [module](self).
+pub(crate) struct Running<'a> {
+    file_systems: &'a mut [Watched],
+    descriptors: &'a mut Descriptors,
+    guardian: Option<&'a mut Guardian>,
+    excludes: &'a [Exclude],
+    counts: &'a mut Counts,
+    touched: &'a mut HashMap<(u32, FileKey), u64>,
+    bios: &'a mut Bios,
+    journal: Option<&'a Path>,
+    /// A dry run, or a pause.
+    sets_nothing: bool,
+}
+
+impl Running<'_> {
+    /// The program that reads a file, and its descriptor, if it may be steered.
+    pub(crate) fn reader_of(
+        &mut self,
+        at: usize,
+        key: FileKey,
+        event: &Ahead,
+    ) -> Result<(Program, Found, PathBuf), Cause> {
+        let program = Program::of(event.process).ok_or(Cause::Ended)?;
+        if program.is_kernel {
+            return Err(Cause::KernelThread);
+        }
+        if is_idle(event.thread) {
+            return Err(Cause::Idle);
+        }
+        let found = self.descriptors.find(event.process, key, event.index)?;
+        let path = path_of(event.process, found.number);
+        let below = &self.file_systems[at].below;
+        let is_below = below.is_empty() || below.iter().any(|below| path.starts_with(below));
+        let mut rules = self.excludes.iter();
+        if !is_below || rules.any(|rule| rule.is_true_of(&program, &path)) {
+            return Err(Cause::Excluded);
+        }
+        Ok((program, found, path))
+    }
+
+    /// Gives an open file this limit; it is held for as long as that takes.
+    fn advise(
+        &mut self,
+        at: usize,
+        (process, key): (u32, FileKey),
+        page: u64,
+        pages: u32,
+    ) -> Result<(), Cause> {
+        let begun = Instant::now();
+        let found = self.descriptors.find(process, key, page)?;
+        let held = Instant::now();
+        let guardian = self.guardian.as_deref_mut().ok_or(Cause::NotRaised)?;
+        let limit = &mut self.file_systems[at].limit;
+        let set = limit.set(&found.file, pages, guardian);
+        drop(found);
+        self.counts.held_most = self.counts.held_most.max(held.elapsed());
+        match set {
+            Ok(true) => {
+                self.counts.set += 1;
+                self.counts.setting += begun.elapsed();
+                Ok(())
+            }
+            _ => Err(Cause::NotRaised),
+        }
+    }
+}
+
+impl Kernel<Domain> for Running<'_> {
+    fn limit(&mut self, at: usize) -> Option<u32> {
+        self.file_systems[at].limit.pages().ok()
+    }
+
+    fn reader(&mut self, at: usize, key: FileKey, event: &Ahead) -> Result<Reader<Domain>, Cause> {
+        let (program, found, _) = self.reader_of(at, key, event)?;
+        Ok(Reader {
+            bytes: found.bytes,
+            number: found.number,
+            domain: Domain::of(&program),
+        })
+    }
+
+    fn memory(&mut self, domain: &Domain) -> Bytes {
+        domain.bytes()
+    }
+
+    fn journal(&mut self, engine: usize) -> Option<Box<dyn Write>> {
+        let path = self.journal?;
+        let file = match engine {
+            0 => File::create(path),
+            more => File::create(format!("{}.{more}", path.display())),
+        };
+        Some(Box::new(BufWriter::new(file.ok()?)))
+    }
+
+    fn set(&mut self, at: usize, event: &Ahead, wanted: Limit) -> Result<Option<Nanos>, Cause> {
+        if self.sets_nothing {
+            self.counts.spared += 1;
+            return Ok(None);
+        }
+        if wanted.has_missed {
+            self.descriptors.forget(event.process);
+        }
+        let of = (event.process, event.file());
+        self.advise(at, of, event.index, wanted.pages)?;
+        self.bios.set(event.process, event.file(), wanted.pages);
+        let set = monotonic();
+        if self.touched.len() < TOUCHED_MAX || self.touched.contains_key(&of) {
+            self.touched.insert(of, event.index);
+        }
+        Ok(Some(set))
+    }
+}
+
+impl Watch {
+    /// The steering, and the kernel that it steers.
+    pub(crate) fn parts(&mut self) -> (&mut Steering<Domain>, Running<'_>) {
+        let running = Running {
+            sets_nothing: self.is_dry || self.signals.is_paused,
+            file_systems: &mut self.file_systems,
+            descriptors: &mut self.descriptors,
+            guardian: self.guardian.as_mut(),
+            excludes: &self.excludes,
+            counts: &mut self.counts,
+            touched: &mut self.touched,
+            bios: &mut self.bios,
+            journal: self.journal.as_deref(),
+        };
+        (&mut self.steering, running)
+    }
+
+    /// The kernel's readahead was asked for a page.
+    pub(crate) fn ahead(&mut self, event: &Ahead) {
+        let own = [Some(std::process::id()), self.guardian_process()];
+        let Some(at) = self.file_system(event.device) else {
+            return;
+        };
+        if own.contains(&Some(event.process)) {
+            return;
+        }
+        self.counts.events += 1;
+        if self.small_file(at, event.file(), event) || event.size == 0 {
+            return;
+        }
+        let (steering, mut running) = self.parts();
+        if let Err(cause) = steering.ahead(at, event, &mut running) {
+            let bytes = u64::from(event.size) * PAGE_BYTES;
+            self.causes.add(cause, event.process, bytes);
+        }
+    }
+
+    /// Open files that were touched get the limit of their file system, as far as they are still open. How many did.
+    pub(crate) fn put_all_back(&mut self) -> usize {
+        let touched = std::mem::take(&mut self.touched);
+        let until = Instant::now() + Duration::from_secs(5);
+        let mut count = 0;
+        for ((process, key), page) in touched {
+            let Some(at) = self.file_system(key.device) else {
+                continue;
+            };
+            let (_, mut running) = self.parts();
+            if let Some(own) = running.limit(at)
+                && Instant::now() < until
+                && running.advise(at, (process, key), page, own).is_ok()
+            {
+                count += 1;
+            }
+        }
+        count
+    }
+}
+
+/// The path of a descriptor, as its process would name it; of a file without a name what the kernel says.
+pub(crate) fn path_of(process: u32, number: i32) -> PathBuf {
+    let link = fs::read_link(format!("/proc/{process}/fd/{number}")).unwrap_or_default();
+    // What the kernel puts behind the name of a file that was unlinked is no part of it.
+    match link
+        .to_str()
+        .and_then(|text| text.strip_suffix(" (deleted)"))
+    {
+        Some(path) => Path::new(path).to_owned(),
+        None => link,
+    }
+}
