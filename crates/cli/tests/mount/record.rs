@@ -50,10 +50,17 @@ fn a_record_has_each_read_with_its_file_in_order_and_advise_reads_it() {
         return;
     };
     read(&mounted, 40);
+    let (_, said) = forerun(&["ctl".as_ref(), mounted.point("").as_ref(), "stats".as_ref()]);
+    let stats: Value = serde_json::from_str(&said).unwrap();
+    assert!(stats["record"]["reads"].as_u64() >= Some(40), "{said}");
+    assert_eq!(stats["record"]["error"], Value::Null);
     mounted.signal(Signal::TERM);
     assert!(mounted.ended().success());
     let lines = lines(&record);
-    assert_eq!(lines[0].join(","), "time_us,pid,device,offset_bytes,bytes");
+    assert_eq!(
+        lines[0].join(","),
+        "time_us,thread,device,offset_bytes,bytes"
+    );
     let number = |line: &[String], at: usize| line[at].parse::<u64>().unwrap();
     let times: Vec<u64> = lines[1..].iter().map(|line| number(line, 0)).collect();
     assert!(times.is_sorted(), "{times:?}");
