@@ -6,6 +6,7 @@
 //! estimate   a device's costs with their origin            stats        counters, one a line
 //! daemon     a mount or a watch: its socket, report, metrics and background
 //! undo       values of the kernel that are changed, and come back
+//! figure     curves and bars of pages, as SVG              text         of pages, escaped in one place
 //! ```
 //!
 //! The command line and the mount show the same figures under the same names because both take them
@@ -18,8 +19,10 @@ pub mod daemon;
 pub mod environment;
 pub mod estimate;
 pub mod failure;
+pub mod figure;
 pub mod files;
 pub mod quantity;
 pub mod stats;
+pub mod text;
 #[cfg(feature = "daemon")]
 pub mod undo;
