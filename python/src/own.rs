@@ -56,7 +56,7 @@ static POLICY: Method<Build> = Method {
     spec: SPEC,
     build: |values| {
         let class = values.get(CLASS);
-        Box::new(move |capacity| Box::new(OwnPolicy::new(class, capacity)))
+        Box::new(move |capacity, _| Box::new(OwnPolicy::new(class, capacity)))
     },
 };
 

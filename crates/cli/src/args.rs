@@ -20,6 +20,7 @@ mod files;
 mod layout;
 #[cfg(feature = "mount")]
 mod mount;
+mod reading;
 mod report;
 #[cfg(feature = "install")]
 mod setup;
@@ -57,12 +58,13 @@ pub use self::files::{Profile, Read, Storage};
 pub use self::layout::Layout;
 #[cfg(feature = "mount")]
 pub use self::mount::{Ctl, Mount, Order, Top, Umount};
+pub use self::reading::{Direction, Reading};
 pub use self::report::Report;
 #[cfg(feature = "install")]
 pub use self::setup::{Completions, Man};
 pub use self::simulate::{Presets, Simulate, Simulated};
 pub use self::sweep::{Diff, Merge, Rerun, Shard, Sweep, SweepCommand};
-pub use self::trace::{Reading, Trace, TraceCommand, TraceConvert, TraceInfo, TraceSample};
+pub use self::trace::{Trace, TraceCommand, TraceConvert, TraceInfo, TraceSample};
 #[cfg(feature = "mount")]
 pub use self::trial::Try;
 #[cfg(feature = "mount")]

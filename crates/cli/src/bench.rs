@@ -26,6 +26,7 @@ pub mod report;
 pub mod server;
 
 use forerun_core::{Ledger, Nanos};
+pub use forerun_sim::times::Times as Responses;
 
 use crate::estimate::DeviceEstimate;
 
@@ -38,6 +39,10 @@ pub struct Measured {
     pub readers: Vec<Nanos>,
     /// Bytes the readers got.
     pub bytes: u64,
+    /// Responses of reads, hits included: from the time at which a read was due, else from its begin.
+    pub responses: Responses,
+    /// Reads arrived faster than they ended, and responses grew to the end.
+    pub is_saturated: bool,
     /// Requests and bytes of the device.
     pub device: Option<DeviceUse>,
     /// The engine's counters; the kernel shows none.

@@ -86,7 +86,7 @@ pub fn run_in(args: &Args, environment: &Environment, out: &mut dyn Write) -> Re
         Command::Simulate(simulate) => commands::simulate::run(simulate, out),
         Command::Sweep(sweep) => commands::sweep::run(sweep, out),
         Command::Rerun(rerun) => commands::sweep::rerun(rerun, out),
-        Command::Report(report) => commands::report::run(report),
+        Command::Report(report) => commands::report::run(report, out),
         Command::Advise(advise) => commands::advise::run(advise, out),
         Command::Trace(trace) => commands::trace::run(trace, out),
         #[cfg(feature = "mount")]

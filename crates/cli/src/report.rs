@@ -15,11 +15,12 @@
 //! Example: 5 presets by 7 memories by 3 devices are 3 charts of 5 lines; each is drawn as throughput, miss ratio and p99
 //! against memory, and its answer is the smallest memory that is within 5 % of the best in throughput and in p99.
 
+pub use forerun_surface::{figure, text};
+
 pub mod advice;
 pub mod answer;
 pub mod chart;
 pub mod claims;
-pub mod figure;
+pub mod kinds;
 pub mod page;
 pub mod points;
-pub mod text;

@@ -18,5 +18,6 @@
 
 pub mod cells;
 pub mod compare;
+pub mod names;
 pub mod plan;
 pub mod rows;

@@ -24,6 +24,7 @@
 pub mod array;
 pub mod baek09;
 pub mod claim;
+mod drawing;
 pub mod drive;
 pub mod experiments;
 pub mod kimbrel96;
@@ -40,7 +41,6 @@ pub mod published;
 pub mod reasons;
 pub mod rows;
 pub mod server;
-mod svg;
 pub mod theory;
 pub mod threads;
 pub mod wu10;

@@ -5,15 +5,18 @@ use std::fmt::Write;
 use crate::rows::{cells, has_notices, head, summary};
 use crate::{Chart, Reproduction, Shown, Table, Verdict};
 
-use super::svg;
-use forerun_surface::failure::Failure;
+use super::drawing;
+use forerun_surface::figure::{self, stacks};
+use forerun_surface::text::escaped;
 
 const STYLE: &str = "body { font: 15px/1.45 sans-serif; max-width: 1160px; margin: 2em auto; \
     padding: 0 1em; color: #222 } table { border-collapse: collapse; margin: 1em 0 } \
     th, td { text-align: left; vertical-align: top; padding: .3em .7em; \
     border-bottom: 1px solid #ddd } .met { color: #1c6b2c } .fitted { color: #8a5a00 } .differs { color: #a3201a } \
-    .plot svg { max-width: 100% } .lines { display: inline-block } .wide { overflow-x: auto } .key { display: inline-block; width: 1em; height: 1em; \
-    vertical-align: -2px; margin: 0 .3em 0 1em }";
+    .plot svg { max-width: 100% } .lines { display: inline-block; width: 540px; max-width: 100% } .wide { overflow-x: auto } .key { display: inline-block; width: 1em; height: 1em; \
+    vertical-align: -2px; margin: 0 .3em 0 1em } \
+    @media (prefers-color-scheme: dark) { body { background: #16181c; color: #eee } th, td { border-color: #3a3d42 } \
+    .met { color: #7ccf8b } .fitted { color: #f2b632 } .differs { color: #ff8c80 } } ";
 
 /// A table scrolls by itself where the page is narrower.
 const TABLE: &str = "<div class=\"wide\"><table>\n";
@@ -23,17 +26,16 @@ const TABLE_END: &str = "</table></div>\n";
 const ROWS_MAX: usize = 12;
 
 /// The page.
-///
-/// # Errors
-/// A plot that cannot be drawn.
-pub fn html(paper: &str, source: &str, all: &Reproduction) -> Result<String, Failure> {
+#[must_use]
+pub fn html(paper: &str, source: &str, all: &Reproduction) -> String {
     let mut page = format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <title>forerun-lab reproduce {0}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n\
+         <title>forerun-lab reproduce {0}</title>\n<style>{STYLE}{3}</style>\n</head>\n<body>\n\
          <h1>{0}, measured again</h1>\n<p>{1}</p>\n<p>forerun {2}</p>\n",
         escaped(paper),
         escaped(source),
-        env!("CARGO_PKG_VERSION")
+        env!("CARGO_PKG_VERSION"),
+        figure::STYLE
     );
     page += "<h2>Claims</h2>\n";
     claims(&mut page, all);
@@ -42,32 +44,33 @@ pub fn html(paper: &str, source: &str, all: &Reproduction) -> Result<String, Fai
         legend(&mut page);
     }
     for exhibit in &all.exhibits {
-        shown(&mut page, exhibit)?;
+        shown(&mut page, exhibit);
     }
     page += "</body>\n</html>\n";
-    Ok(page)
+    page
 }
 
 /// The meanings of the parts of a bar.
 fn legend(page: &mut String) {
-    *page += "<p>Bars:";
-    for (name, plotters::style::RGBColor(r, g, b)) in svg::PARTS {
+    *page += "<p class=\"fig\">Bars:";
+    for (part, name) in drawing::PARTS.iter().enumerate() {
+        let colour = stacks::colour(part);
         let _ = write!(
             page,
-            "<span class=\"key\" style=\"background: rgb({r}, {g}, {b})\"></span>{name}"
+            "<span class=\"key\" style=\"background: {colour}\"></span>{name}"
         );
     }
     *page += "</p>\n";
 }
 
 /// A table or a figure of the paper. Tables of many rows are folded up.
-fn shown(page: &mut String, shown: &Shown) -> Result<(), Failure> {
+fn shown(page: &mut String, shown: &Shown) {
     let _ = writeln!(page, "<h2>{}</h2>", escaped(&shown.title));
     if !shown.note.is_empty() {
         let _ = writeln!(page, "<p>{}</p>", escaped(&shown.note));
     }
     for chart in &shown.charts {
-        let methods = svg::methods(chart);
+        let methods = drawing::methods(chart);
         if !methods.is_empty() {
             let _ = writeln!(page, "<p>From left to right: {}.</p>", methods.join(", "));
         }
@@ -76,7 +79,7 @@ fn shown(page: &mut String, shown: &Shown) -> Result<(), Failure> {
             Chart::Bars { .. } => "plot",
             Chart::Lines { .. } => "plot lines",
         };
-        let _ = writeln!(page, "<div class=\"{class}\">{}</div>", svg::svg(chart)?);
+        let _ = writeln!(page, "<div class=\"{class}\">{}</div>", drawing::svg(chart));
     }
     for part in &shown.tables {
         let folded = part.rows.len() > ROWS_MAX;
@@ -91,7 +94,6 @@ fn shown(page: &mut String, shown: &Shown) -> Result<(), Failure> {
             *page += "</details>\n";
         }
     }
-    Ok(())
 }
 
 fn claims(page: &mut String, all: &Reproduction) {
@@ -143,9 +145,4 @@ fn row(page: &mut String, tag: &str, cells: impl IntoIterator<Item = String>) {
         let _ = write!(page, "<{tag}>{cell}</{tag}>");
     }
     *page += "</tr>\n";
-}
-
-fn escaped(text: &str) -> String {
-    let text = text.replace('&', "&amp;").replace('<', "&lt;");
-    text.replace('>', "&gt;").replace('"', "&quot;")
 }

@@ -2,8 +2,8 @@
 //!
 //! Problem: advice for a user's own load needs a trace of it. A journal has the engine's inputs, with first touches only.
 //!
-//! Mechanism: each `READ` request of the kernel is a line of the project's own columns (`time_us`, `pid`, `device`, which
-//! is the file, `offset_bytes`, `bytes`), written in pieces by the thread of a [`JournalWriter`], so that no read waits for
+//! Mechanism: each `READ` request of the kernel is a line of the project's own columns (`time_us`, `thread`, `device`,
+//! which is the file, `offset_bytes`, `bytes`), written in pieces by the thread of a [`JournalWriter`], so that no read waits for
 //! the record's place. It ends at its bound, with whole lines; later reads are counted and told. A name's commas, percent
 //! signs and bytes that are no plain text are written as in an address (`%2C`).
 //!
@@ -19,13 +19,15 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use forerun_core::Bytes;
+use forerun_surface::daemon::report::RecordReport;
+use forerun_surface::files::plain;
 use forerun_surface::quantity::size;
 
 use super::fs::nodes::Node;
 use super::journal::JournalWriter;
 
 /// The first line: columns that `docs/TRACES.md` describes.
-const HEADER: &str = "time_us,pid,device,offset_bytes,bytes\n";
+const HEADER: &str = "time_us,thread,device,offset_bytes,bytes\n";
 
 /// Lines of so many bytes are a piece.
 const PIECE: usize = 64 << 10;
@@ -56,15 +58,6 @@ struct Lines {
     is_full: bool,
     /// A read was left out, and it was said.
     is_told: bool,
-}
-
-/// How a record ended.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Recorded {
-    /// Reads that it has.
-    pub reads: u64,
-    /// Reads that came after its bound, or of more files than a trace may have.
-    pub left_out: u64,
 }
 
 impl Recorder {
@@ -125,21 +118,26 @@ impl Recorder {
         self.lines().hand_on();
     }
 
-    /// Writes the rest.
-    ///
-    /// # Errors
-    /// The error that ended the writing.
-    pub fn finish(&self) -> io::Result<Recorded> {
-        let mut lines = self.lines();
-        lines.hand_on();
-        if let Some(error) = lines.failed.take() {
-            return Err(error);
-        }
-        lines.out.flush()?;
-        Ok(Recorded {
+    /// How far it is.
+    #[must_use]
+    pub fn report(&self) -> RecordReport {
+        let lines = self.lines();
+        RecordReport {
             reads: lines.reads,
             left_out: lines.left_out,
-        })
+            error: lines.failed.as_ref().map(plain),
+        }
+    }
+
+    /// Writes the rest; how it ended.
+    pub fn finish(&self) -> RecordReport {
+        let mut lines = self.lines();
+        lines.hand_on();
+        if lines.failed.is_none() {
+            lines.failed = lines.out.flush().err();
+        }
+        drop(lines);
+        self.report()
     }
 }
 
@@ -216,8 +214,8 @@ fn escaped(path: &Path) -> String {
 mod tests {
     use super::*;
 
-    fn text(recorder: &Recorder, file: &Path) -> (Recorded, String) {
-        let recorded = recorder.finish().unwrap();
+    fn text(recorder: &Recorder, file: &Path) -> (RecordReport, String) {
+        let recorded = recorder.finish();
         (recorded, std::fs::read_to_string(file).unwrap())
     }
 

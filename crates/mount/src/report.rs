@@ -16,6 +16,7 @@ use super::budget::Budget;
 use super::mounted::Mounted;
 use super::read_times::ReadTimes;
 use super::readahead;
+use super::record::Recorder;
 use crate::estimate::device_name;
 use crate::stats;
 
@@ -40,6 +41,8 @@ pub struct Watched {
     pub budget: Budget,
     /// Time of its start.
     pub begun: Instant,
+    /// The record of its reads, if there is one.
+    pub record: Option<Arc<Recorder>>,
 }
 
 impl Watched {
@@ -69,6 +72,7 @@ impl Watched {
                 .engine()
                 .journal_error()
                 .map(|error| error.to_string()),
+            record: self.record.as_ref().map(|record| record.report()),
             queues: queues
                 .iter()
                 .map(|queue| self.queue_report(queue))

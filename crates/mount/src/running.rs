@@ -119,6 +119,7 @@ impl Running {
             settings,
             budget,
             begun: Instant::now(),
+            record: record.clone(),
         });
         let metrics = wanted
             .metrics
@@ -242,9 +243,10 @@ fn recorder((path, most): &(PathBuf, Bytes)) -> Result<Arc<Recorder>, Failure> {
 
 /// Writes the rest of a record, and tells how much of the reads it has.
 fn end_record(record: &Recorder) -> Result<(), Failure> {
-    let recorded = record
-        .finish()
-        .map_err(|e| Failure::Run(format!("the record of reads ended: {}", plain(&e))))?;
+    let recorded = record.finish();
+    if let Some(error) = recorded.error {
+        return Err(Failure::Run(format!("the record of reads ended: {error}")));
+    }
     let (reads, left_out) = (recorded.reads, recorded.left_out);
     match left_out {
         0 => tracing::info!("{reads} reads are recorded"),

@@ -87,7 +87,7 @@ pub(crate) fn run(
             .map_err(|e| Failure::output(&e))?;
         if let Some(file) = report {
             let claims = paper.claims().map_err(|e| broken(&e))?;
-            file.write(page::html(paper.name, &claims.source, &all)?.as_bytes())?;
+            file.write(page::html(paper.name, &claims.source, &all).as_bytes())?;
         }
         kept.remove();
     }

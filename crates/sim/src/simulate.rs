@@ -99,10 +99,8 @@ impl Outcome {
     /// times, or a queue grew to the end.
     pub fn tails(&self) -> impl Iterator<Item = (&'static str, Option<u64>)> + use<'_> {
         let of = |names: [&'static str; 5], times: &Times| {
-            let is_told = times.count() > 0 && !self.is_saturated;
-            let [p50, p90, p99, p99_9] = [500, 900, 990, 999].map(|at| times.at(at));
-            let values = [p50, p90, p99, p99_9, times.longest()];
-            let values = values.map(|time| is_told.then_some(time.0));
+            let tail = times.tail().filter(|_| !self.is_saturated);
+            let values = tail.map_or([None; 5], |tail| tail.map(|time| Some(time.0)));
             names.into_iter().zip(values)
         };
         of(RESPONSES, &self.responses).chain(of(WAITS, &self.waits))

@@ -36,6 +36,25 @@ impl Times {
         self.longest = self.longest.max(time);
     }
 
+    /// Adds all times of another distribution.
+    pub fn join(&mut self, other: &Self) {
+        let most = self.counts.len().max(other.counts.len());
+        self.counts.resize(most, 0);
+        for (own, count) in self.counts.iter_mut().zip(&other.counts) {
+            *own += count;
+        }
+        self.count += other.count;
+        self.sum += other.sum;
+        self.longest = self.longest.max(other.longest);
+    }
+
+    /// Half, 90 %, 99 % and 99.9 % of all times do not exceed these; and the longest. None of none.
+    #[must_use]
+    pub fn tail(&self) -> Option<[Nanos; 5]> {
+        let [p50, p90, p99, p99_9] = [500, 900, 990, 999].map(|at| self.at(at));
+        (self.count > 0).then_some([p50, p90, p99, p99_9, self.longest])
+    }
+
     /// Number of times.
     #[must_use]
     pub fn count(&self) -> u64 {
@@ -126,5 +145,22 @@ mod tests {
             assert_eq!(times.longest().0, list[list.len() - 1]);
         }
         assert_eq!(Times::default().at(500), Nanos(0));
+        assert_eq!(Times::default().tail(), None);
+    }
+
+    #[test]
+    fn parts_that_are_joined_are_the_whole() {
+        let mut random = Random::new(6);
+        let (mut whole, mut parts) = (Times::default(), [Times::default(), Times::default()]);
+        for at in 0..1000 {
+            let time = Nanos(random.magnitude(40));
+            whole.add(time);
+            parts[at % 2].add(time);
+        }
+        let [mut one, other] = parts;
+        one.join(&other);
+        assert_eq!(one, whole);
+        let tail = whole.tail().unwrap();
+        assert_eq!(tail[2..], [whole.at(990), whole.at(999), whole.longest()]);
     }
 }

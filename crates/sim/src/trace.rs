@@ -12,12 +12,15 @@
 //! ```text
 //! file -> decompressed -> lines or records -> one format -> sorting window -> Record, Record, ..
 //! ```
+//!
+//! Several files, or a part of the requests, are [`Logs`].
 
 pub mod convert;
 pub mod error;
 mod fields;
 pub mod format;
 pub mod journal;
+pub mod logs;
 pub mod reader;
 pub mod record;
 pub mod sample;
@@ -27,6 +30,7 @@ mod window;
 
 pub use error::{Cause, Position, TraceError};
 pub use format::{Format, Options};
+pub use logs::{Filter, Logs};
 pub use reader::{Records, open, read};
 pub use record::{Label, Op, Place, Record};
 pub use summary::{Summary, SummaryError};

@@ -11,7 +11,7 @@ use forerun_sim::count::policy::{LIST, Policy};
 use forerun_sim::random::Random;
 
 fn policy(name: &str, capacity: u64) -> Box<dyn Policy> {
-    Choice::parse("policy", LIST, name).unwrap().build()(capacity)
+    Choice::parse("policy", LIST, name).unwrap().build()(capacity, 0)
 }
 
 /// `h` for a hit and `.` for a miss of each reference.

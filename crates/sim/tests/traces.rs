@@ -59,6 +59,7 @@ fn requests(format: &Format, seed: u64, count: usize) -> Vec<Record> {
         record.label = holds
             .label
             .then_some(Label::NAMES[random.below(4) as usize].0);
+        record.process = holds.process.then(|| random.below(1 << 32) as u32);
         record
     };
     (0..count).map(&mut one).collect()

@@ -16,8 +16,8 @@
 //! ```
 //!
 //! The engine does not tell whether requests confirmed a number of servers or left it as it was: a
-//! number that is the prior's counts as the prior's. At the end of a run fewer than
-//! [`REQUESTS_MIN`] requests say so instead of figures.
+//! number that is the prior's counts as the prior's. Fewer than [`REQUESTS_MIN`] requests are no
+//! figures: the rate of one request that a cache answered is 1 TB/s.
 
 use std::fmt;
 
@@ -33,7 +33,7 @@ use crate::quantity::{rough_duration, rough_size};
 
 /// Requests from which on the figures are near those of the device: [`Confidence::is_enough`] takes
 /// as many.
-const REQUESTS_MIN: u64 = 32;
+pub const REQUESTS_MIN: u64 = 32;
 
 /// The origin of a figure.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
@@ -126,10 +126,19 @@ impl Estimate {
         }
     }
 
+    /// Whether requests replaced the prior, but too few of them to show their figures.
+    #[must_use]
+    pub fn is_too_early(&self) -> bool {
+        self.basis == Basis::Requests && self.requests < REQUESTS_MIN
+    }
+
     /// Switching cost, transfer rate, servers and depth in words, a question mark behind those that
-    /// are the prior's though others are not.
+    /// are the prior's though others are not; none as long as it is too early to tell.
     #[must_use]
     pub fn costs(&self) -> [String; 4] {
+        if self.is_too_early() {
+            return ["-"; 4].map(str::to_owned);
+        }
         let [switching, rate, servers] = self.doubts().map(|is| if is { "?" } else { "" });
         let of_servers = |n: u32| format!("{n}{servers}");
         [
@@ -188,7 +197,7 @@ impl Basis {
 impl fmt::Display for Estimate {
     /// At the end of a run.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.basis == Basis::Requests && self.requests < REQUESTS_MIN {
+        if self.is_too_early() {
             let requests = counted(self.requests);
             return write!(f, "not enough requests to tell ({requests})");
         }
@@ -323,12 +332,9 @@ mod tests {
                 samples(40, 0),
                 "12.0 ms? 220.0 MB/s 8? 2.64 MB | 40 requests, ? told",
             ),
-            // Requests that measured the number of servers and no cost.
-            (
-                of(3),
-                seen(samples(0, 0)),
-                "12.0 ms? 220.0 MB/s? 3 2.64 MB | requests, ? told",
-            ),
+            // Requests that measured the number of servers and no cost, and the last one too few.
+            (of(3), seen(samples(0, 0)), "- - - - | requests, ? told"),
+            (of(3), samples(31, 9), "- - - - | 31 requests, ? told"),
             (
                 of(3),
                 seen(samples(40, 9)),

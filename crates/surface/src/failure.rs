@@ -15,6 +15,8 @@ use std::process::ExitCode;
 
 use forerun_core::settings::SettingsError;
 
+use crate::files::plain;
+
 /// The reason of a failed command.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
@@ -61,7 +63,7 @@ impl Failure {
         if error.kind() == io::ErrorKind::BrokenPipe {
             Self::OutputClosed
         } else {
-            Self::Run(format!("cannot write the output: {error}"))
+            Self::Run(format!("cannot write the output: {}", plain(error)))
         }
     }
 }

@@ -77,6 +77,29 @@ pub fn read_text(path: &Path, bytes_max: u64) -> Result<String, Failure> {
         .ok_or_else(|| Failure::unusable(path, "is not text"))
 }
 
+/// Standard output, as the value of a flag.
+const STDOUT: &str = "-";
+
+/// The file that a flag names; none for standard output, which is written `-`, as is the default of many.
+#[must_use]
+pub fn named(output: Option<&Path>) -> Option<&Path> {
+    output.filter(|path| *path != Path::new(STDOUT))
+}
+
+/// Makes sure that a name does not mean standard output, where a file is written that must be one.
+///
+/// # Errors
+/// It does.
+pub fn check_named(path: &Path) -> Result<(), Failure> {
+    match named(Some(path)) {
+        Some(_) => Ok(()),
+        None => Err(Failure::unusable(
+            path,
+            "must be a file; one of this name is ./-",
+        )),
+    }
+}
+
 /// Makes sure that a file to be written is none of those to be read: it would replace them.
 ///
 /// # Errors
@@ -99,7 +122,7 @@ pub fn check_not_read(target: Option<&Path>, read: &[PathBuf]) -> Result<(), Fai
     Ok(())
 }
 
-/// The message of an I/O error without its number, for the common kinds.
+/// The message of an I/O error without its number.
 #[must_use]
 pub fn plain(error: &io::Error) -> String {
     match error.kind() {
@@ -110,7 +133,11 @@ pub fn plain(error: &io::Error) -> String {
         io::ErrorKind::NotFound => "no such file".to_owned(),
         io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
         io::ErrorKind::InvalidData => "is not text".to_owned(),
-        _ => error.to_string(),
+        _ => {
+            let text = error.to_string();
+            let words = text.split(" (os error ").next();
+            words.unwrap_or(&text).to_owned()
+        }
     }
 }
 
@@ -145,6 +172,7 @@ impl NewFile {
     /// Its directory cannot be written.
     pub fn create(target: &Path) -> Result<Self, Failure> {
         let unusable = |e: io::Error| Failure::unusable(target, plain(&e));
+        check_named(target)?;
         let place = match fs::metadata(target) {
             Ok(there) if there.is_dir() => {
                 return Err(Failure::unusable(target, "is a directory"));

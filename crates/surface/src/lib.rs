@@ -7,6 +7,7 @@
 //! daemon     a mount or a watch: its socket, report, metrics and background
 //! undo       values of the kernel that are changed, and come back
 //! below      file system, readahead and disks of a path
+//! figure     curves and bars of pages, as SVG              text         of pages, escaped in one place
 //! ```
 //!
 //! The command line and the mount show the same figures under the same names because both take them
@@ -20,8 +21,10 @@ pub mod daemon;
 pub mod environment;
 pub mod estimate;
 pub mod failure;
+pub mod figure;
 pub mod files;
 pub mod quantity;
 pub mod stats;
+pub mod text;
 #[cfg(feature = "daemon")]
 pub mod undo;

@@ -60,6 +60,7 @@ impl Watch {
             open_files,
             device: None,
             journal_error: None,
+            record: None,
             queues,
             watch: Some(self.beside(paths)),
         };

@@ -4,10 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args as Group;
 use forerun_core::Bytes;
-use forerun_sim::trace::format::csv::Columns;
-use forerun_sim::trace::{Format, format};
 
-use super::{ListFormat, parse_count};
+use super::{ListFormat, Reading, parse_count};
 use crate::quantity::parse_size;
 
 /// `forerun advise`.
@@ -42,17 +40,7 @@ pub struct Advise {
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = ListFormat::Table)]
     pub format: ListFormat,
 
-    /// Format of the trace (see `forerun list formats`) [default: guessed]
-    #[arg(long, value_name = "FORMAT", value_parser = |name: &str| format::parse(name))]
-    pub trace_format: Option<&'static Format>,
-
-    /// Columns of any file in lines, as in time-col=1,obj-id-col=2,obj-size-col=3 (docs/TRACES.md)
-    #[arg(long, value_name = "COLUMNS", value_parser = checked_columns)]
-    pub columns: Option<String>,
-}
-
-/// As they were typed: each run gets them as a flag.
-fn checked_columns(text: &str) -> Result<String, String> {
-    let columns = text.parse::<Columns>().map_err(|cause| cause.to_string());
-    columns.map(|_| text.to_owned())
+    #[allow(missing_docs)]
+    #[command(flatten)]
+    pub reading: Reading,
 }

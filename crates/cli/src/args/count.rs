@@ -10,8 +10,8 @@ use forerun_core::Bytes;
 use forerun_sim::count::counting::Counter;
 use forerun_sim::count::references::WHOLE;
 
-use super::trace::{Reading, parse_block_bytes};
-use super::{Format, split_names};
+use super::trace::parse_block_bytes;
+use super::{Format, Reading, split_names};
 use crate::quantity::parse_size;
 
 /// `forerun trace count`.
@@ -25,7 +25,7 @@ pub struct TraceCount {
     #[command(flatten)]
     pub reading: Reading,
 
-    /// Policies, with commas between: opt, and those of `forerun list policies`
+    /// Policies, with commas between (see `forerun list policies`)
     #[arg(long, value_name = "A,B,..", default_value = "lru,opt")]
     pub policy: Policies,
 

@@ -7,16 +7,22 @@ use clap::Args as Group;
 /// `forerun report`.
 #[derive(Debug, Group)]
 pub struct Report {
-    /// Rows as JSON lines, of simulate, sweep, bench, trace count, reproduce or advise; - is standard input
+    /// Rows as JSON lines, of simulate, sweep, bench, try, trace count, reproduce or advise; - is standard input
     #[arg(required = true, value_name = "ROWS")]
     pub rows: Vec<PathBuf>,
 
-    /// The page
+    /// The page, or - for standard output
     #[arg(short, long, value_name = "HTML")]
     pub output: PathBuf,
 
     /// How near to the best is near enough, 0% to 100%
-    #[arg(long, value_name = "PERCENT", default_value = "5%", value_parser = parse_share)]
+    #[arg(
+        long,
+        value_name = "PERCENT",
+        default_value = "5%",
+        allow_hyphen_values = true
+    )]
+    #[arg(value_parser = parse_share)]
     pub within: f64,
 
     /// Rows to compare with: drawn dashed, and as differences

@@ -8,11 +8,10 @@ use std::path::PathBuf;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args as Group, Subcommand};
 use forerun_core::Bytes;
-use forerun_sim::trace::format::csv::Columns;
 use forerun_sim::trace::sample::{self, Sample};
 use forerun_sim::trace::{Format, format};
 
-use super::{ListFormat, TraceCount};
+use super::{ListFormat, Reading, TraceCount};
 use crate::quantity::parse_size;
 
 /// `forerun trace`.
@@ -108,29 +107,8 @@ pub struct TraceConvert {
     pub block_bytes: u32,
 }
 
-/// Options of the reader of a trace.
-#[derive(Clone, Debug, Group)]
-#[command(next_help_heading = "Trace")]
-pub struct Reading {
-    /// Format of the trace (see `forerun list formats`) [default: guessed]
-    #[arg(long, value_name = "FORMAT", value_parser = |name: &str| format::parse(name))]
-    pub trace_format: Option<&'static Format>,
-
-    /// Size of the window that sorts requests by time, in requests
-    #[arg(long, value_name = "N", default_value = "1024")]
-    pub sort_window: u32,
-
-    /// Columns of any file in lines, as in time-col=1,obj-id-col=2,obj-size-col=3 (docs/TRACES.md)
-    #[arg(long, value_name = "COLUMNS", value_parser = parse_columns)]
-    pub columns: Option<Columns>,
-}
-
 /// A cache of smaller blocks is larger than its contents; of larger ones, no trace has any.
 const BLOCK_BYTES_MAX: u64 = 1 << 30;
-
-fn parse_columns(text: &str) -> Result<Columns, String> {
-    text.parse::<Columns>().map_err(|cause| cause.to_string())
-}
 
 /// A size of blocks.
 pub(super) fn parse_block_bytes(text: &str) -> Result<u32, String> {

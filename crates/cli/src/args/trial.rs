@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args as Group;
 use forerun_core::Bytes;
 
-use super::parse_count;
+use super::{ListFormat, parse_count};
 use crate::quantity::parse_size;
 
 /// Most readers of a trial: each is a thread, and more say nothing new.
@@ -55,4 +55,8 @@ pub struct Try {
     /// Sign no request to a store, whatever credentials there are
     #[arg(long)]
     pub anonymous: bool,
+
+    /// The answer in words, or the rates as rows for `forerun report`
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = ListFormat::Table)]
+    pub format: ListFormat,
 }

@@ -53,6 +53,8 @@ pub fn run(plan: &Plan, settings: &Settings, bar: &ProgressBar) -> Result<Measur
         elapsed: times.elapsed,
         readers: times.readers,
         bytes: times.bytes,
+        responses: times.responses,
+        is_saturated: false,
         device: Some(DeviceUse {
             requests: ledger.requests,
             bytes: ledger.request_bytes.0,

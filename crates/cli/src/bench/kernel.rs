@@ -66,6 +66,8 @@ pub fn run(plan: &Plan, bar: &ProgressBar) -> Result<Measured, Failure> {
         elapsed: times.elapsed,
         readers: times.readers,
         bytes: times.bytes,
+        responses: times.responses,
+        is_saturated: false,
         device: used,
         ledger: None,
         estimate: None,

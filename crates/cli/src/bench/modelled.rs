@@ -59,11 +59,13 @@ pub fn run(plan: &Plan, settings: &Settings, bar: &ProgressBar) -> Result<Measur
         elapsed: report.elapsed,
         readers: report.readers.iter().map(|reader| reader.elapsed).collect(),
         bytes: report.bytes.0,
+        is_saturated: report.is_growing,
         device: Some(DeviceUse {
             requests: report.device_requests(),
             bytes: report.device_bytes().0,
         }),
         estimate: Some(estimates(plan, &report)),
+        responses: report.responses,
         ledger: Some(report.ledger),
         block_bytes: report.block_bytes,
         source_cache: SourceCache::None,

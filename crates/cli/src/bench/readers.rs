@@ -5,8 +5,8 @@
 //! of them and is the run's error.
 
 use std::io;
-use std::sync::RwLock;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError, RwLock};
 use std::thread::{self, Scope, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
@@ -15,8 +15,10 @@ use forerun_io::generated;
 use forerun_sim::workload::Step;
 use indicatif::ProgressBar;
 
+use super::Responses;
 use super::plan::Plan;
 use crate::failure::Failure;
+use crate::files::plain;
 
 /// A reader needs a frame or two: 64 KiB would do, and 16,384 readers then take 4 GiB of
 /// address space, not 128.
@@ -40,7 +42,12 @@ pub struct Times {
     pub readers: Vec<Nanos>,
     /// Bytes they got.
     pub bytes: u64,
+    /// Responses of their reads.
+    pub responses: Responses,
 }
+
+/// Distributions that readers share: readers that use the same one rarely wait for each other.
+const LANES: usize = 32;
 
 /// Shared state of all threads.
 pub(super) struct Race<'a> {
@@ -48,6 +55,19 @@ pub(super) struct Race<'a> {
     bar: &'a ProgressBar,
     gate: RwLock<()>,
     stopped: AtomicBool,
+    responses: [Mutex<Responses>; LANES],
+}
+
+/// A reader at its next step.
+pub(super) struct Turn<'a> {
+    /// Its number.
+    pub(super) reader: usize,
+    /// The file that it reads.
+    pub(super) file: usize,
+    /// When the clock of its steps began.
+    pub(super) begun: Instant,
+    /// Its step.
+    pub(super) step: &'a Step,
 }
 
 /// The result of one reader: its time and its bytes.
@@ -82,6 +102,7 @@ pub fn run<S: Source>(plan: &Plan, bar: &ProgressBar, sources: Vec<S>) -> Result
             elapsed,
             readers: ends.into_iter().map(|(time, _)| time).collect(),
             bytes,
+            responses: race.responses(),
         })
     })
 }
@@ -100,12 +121,13 @@ fn in_turns<S: Source>(
     let begun = Instant::now();
     for reader in workload.turns().into_iter().flatten() {
         if let Some(step) = steps[reader].next() {
-            race.step(
-                plan.readers[reader],
-                &mut sources[reader],
-                &step,
-                &mut buffer,
-            )?;
+            let turn = Turn {
+                reader,
+                file: plan.readers[reader],
+                begun,
+                step: &step,
+            };
+            race.step(&turn, &mut sources[reader], &mut buffer)?;
             bytes += step.take.0;
         }
     }
@@ -114,6 +136,7 @@ fn in_turns<S: Source>(
         elapsed,
         readers: vec![elapsed; sources.len()],
         bytes,
+        responses: race.responses(),
     })
 }
 
@@ -130,6 +153,7 @@ impl<'a> Race<'a> {
             bar,
             gate: RwLock::new(()),
             stopped: AtomicBool::new(false),
+            responses: Default::default(),
         }
     }
 }
@@ -173,31 +197,57 @@ impl Race<'_> {
             }
             let due = Duration::from_nanos(step.not_before.0);
             thread::sleep(due.saturating_sub(begun.elapsed()));
-            let read = self.step(self.plan.readers[reader], source, &step, &mut buffer);
+            let turn = Turn {
+                reader,
+                file: self.plan.readers[reader],
+                begun,
+                step: &step,
+            };
+            let read = self.step(&turn, source, &mut buffer);
             read.inspect_err(|_| self.stopped.store(true, Ordering::Relaxed))?;
             bytes += step.take.0;
         }
         Ok((nanos(begun.elapsed()), bytes))
     }
 
-    /// Computes, then reads.
+    /// Responses of all readers so far.
+    pub(super) fn responses(&self) -> Responses {
+        let mut all = Responses::default();
+        for lane in &self.responses {
+            all.join(&lane.lock().unwrap_or_else(PoisonError::into_inner));
+        }
+        all
+    }
+
+    /// Computes, then reads, and checks the bytes.
     pub(super) fn step(
         &self,
-        file: usize,
+        turn: &Turn<'_>,
         source: &mut dyn Source,
-        step: &Step,
         buffer: &mut Vec<u8>,
     ) -> Result<(), Failure> {
+        let Turn {
+            reader, file, step, ..
+        } = *turn;
         if step.think > Nanos(0) {
             thread::sleep(Duration::from_nanos(step.think.0));
         }
         buffer.resize(step.take.0 as usize, 0);
+        // As in virtual time: a read that is late has waited since it was due.
+        let asked = match step.not_before {
+            Nanos(0) => Instant::now(),
+            due => turn.begun + Duration::from_nanos(due.0),
+        };
         self.read(file, source, buffer, step.offset.0)?;
+        let lane = self.responses[reader % LANES].lock();
+        lane.unwrap_or_else(PoisonError::into_inner)
+            .add(nanos(asked.elapsed()));
+        self.check(file, buffer, step.offset.0)?;
         self.bar.inc(step.take.0);
         Ok(())
     }
 
-    /// Fills the buffer from `offset` on and checks the bytes.
+    /// Fills the buffer from `offset` on.
     fn read(
         &self,
         file: usize,
@@ -205,29 +255,34 @@ impl Race<'_> {
         buffer: &mut [u8],
         offset: u64,
     ) -> Result<(), Failure> {
-        let failed = |at: u64, why: String| Failure::Run(format!("file {file}, byte {at}: {why}"));
         let mut got = 0;
         while got < buffer.len() {
             let at = offset + got as u64;
             match source.read_at(&mut buffer[got..], at) {
                 Ok(0) => {
-                    return Err(failed(
-                        at,
-                        "the file ends here, but did not before".to_owned(),
-                    ));
+                    return Err(failed(file, at, "the file ends here, but did not before"));
                 }
                 Ok(count) => got += count,
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                Err(e) => return Err(failed(at, e.to_string())),
+                Err(e) => return Err(failed(file, at, &plain(&e))),
             }
         }
+        Ok(())
+    }
+
+    /// Checks the bytes of a file that was generated.
+    fn check(&self, file: usize, buffer: &[u8], offset: u64) -> Result<(), Failure> {
         let content = &self.plan.content;
         match content.files()[file].index {
             Some(index) => generated::check(content.seed(), index, offset, buffer)
-                .map_err(|at| failed(at, "wrong byte".to_owned())),
+                .map_err(|at| failed(file, at, "wrong byte")),
             None => Ok(()),
         }
     }
+}
+
+fn failed(file: usize, at: u64, why: &str) -> Failure {
+    Failure::Run(format!("file {file}, byte {at}: {why}"))
 }
 
 pub(super) fn nanos(time: Duration) -> Nanos {

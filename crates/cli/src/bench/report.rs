@@ -36,6 +36,12 @@ pub struct Row {
     pub elapsed_most_ns: u64,
     pub throughput_bytes_per_second: u64,
     pub slowest_reader_over_mean: f64,
+    pub response_p50_ns: Option<u64>,
+    pub response_p90_ns: Option<u64>,
+    pub response_p99_ns: Option<u64>,
+    pub response_p99_9_ns: Option<u64>,
+    pub response_max_ns: Option<u64>,
+    pub saturated: bool,
     pub device_requests: Option<u64>,
     pub device_bytes: Option<u64>,
     pub request_bytes_mean: Option<u64>,
@@ -66,6 +72,9 @@ impl Row {
         let run = median(runs)?;
         let ledger = run.ledger.as_ref();
         let device = run.device;
+        let tail = run.responses.tail().filter(|_| !run.is_saturated);
+        let [p50, p90, p99, p99_9, longest] =
+            tail.map_or([None; 5], |tail| tail.map(|time| Some(time.0)));
         Some(Self {
             preset: entrant.name(),
             clock: match plan.clock {
@@ -83,6 +92,12 @@ impl Row {
             elapsed_most_ns: most,
             throughput_bytes_per_second: per_second(run.bytes, run.elapsed.0),
             slowest_reader_over_mean: slowest_over_mean(run),
+            response_p50_ns: p50,
+            response_p90_ns: p90,
+            response_p99_ns: p99,
+            response_p99_9_ns: p99_9,
+            response_max_ns: longest,
+            saturated: run.is_saturated,
             device_requests: device.map(|d| d.requests),
             device_bytes: device.map(|d| d.bytes),
             request_bytes_mean: device.map(|d| d.bytes.checked_div(d.requests).unwrap_or(0)),
@@ -175,7 +190,7 @@ fn csv(rows: &[Row]) -> Result<String, Box<dyn std::error::Error>> {
 /// Below this width every cell would be cut to letters.
 const NARROWEST: u16 = 80;
 
-/// Two tables, of times and of requests: one of all columns is wider than a terminal.
+/// Three tables, of times, responses and requests: one of all columns is wider than a terminal.
 fn table(rows: &[Row]) -> String {
     let has_spread = rows.iter().any(|row| row.runs > 1);
     let mut times = vec!["preset", "MB/s", "elapsed"];
@@ -183,6 +198,7 @@ fn table(rows: &[Row]) -> String {
         times.extend(["least", "most"]);
     }
     times.extend(["slowest/mean", "stall", "memory"]);
+    let responses = vec!["preset", "p50", "p90", "p99", "p99.9", "longest"];
     let requests = vec![
         "preset",
         "requests",
@@ -194,8 +210,10 @@ fn table(rows: &[Row]) -> String {
         "wasted",
     ];
     let times = part(times, rows.iter().map(|row| times_of(row, has_spread)));
+    let responses = part(responses, rows.iter().map(responses_of));
     let requests = part(requests, rows.iter().map(requests_of));
-    format!("{times}\n{requests}{}{}", caches(rows), estimates(rows))
+    let below = caches(rows) + &estimates(rows);
+    format!("{times}\n{responses}\n{requests}{below}")
 }
 
 fn part(head: Vec<&str>, rows: impl Iterator<Item = Vec<String>>) -> String {
@@ -274,6 +292,25 @@ fn times_of(row: &Row, has_spread: bool) -> Vec<String> {
     cells
 }
 
+/// How long a read took: so many of a hundred no longer.
+fn responses_of(row: &Row) -> Vec<String> {
+    let cell = |response: Option<u64>| match response {
+        _ if row.saturated => "saturated".to_owned(),
+        response => response.map_or("-".to_owned(), time),
+    };
+    let all = [
+        row.response_p50_ns,
+        row.response_p90_ns,
+        row.response_p99_ns,
+        row.response_p99_9_ns,
+        row.response_max_ns,
+    ];
+    let cells = all.into_iter().map(cell);
+    std::iter::once(row.preset.to_owned())
+        .chain(cells)
+        .collect()
+}
+
 /// What the device was asked for, and what became of the blocks.
 fn requests_of(row: &Row) -> Vec<String> {
     let amplification = row.device_bytes.filter(|_| row.bytes > 0);
@@ -307,6 +344,8 @@ mod tests {
             estimate: None,
             block_bytes: 4096,
             source_cache: SourceCache::None,
+            responses: Default::default(),
+            is_saturated: false,
         }
     }
 

@@ -21,7 +21,7 @@ use forerun_sim::workload::Workload;
 use indicatif::ProgressBar;
 
 use super::plan::Plan;
-use super::readers::{Race, Source, Times, nanos};
+use super::readers::{Race, Source, Times, Turn, nanos};
 use crate::failure::Failure;
 
 /// Why a workload cannot be run like this; none if it can.
@@ -96,6 +96,7 @@ pub fn run<S: Source>(
         elapsed: nanos(begun.elapsed()),
         readers: ends.iter().map(|(time, _)| *time).collect(),
         bytes: ends.iter().map(|(_, bytes)| bytes).sum(),
+        responses: race.responses(),
     })
 }
 
@@ -119,7 +120,13 @@ fn process_on<S: Source>(
         thread::sleep(due.max(Duration::from_nanos(step.pause.0)));
         let on = process.iter().position(|reader| step.on == Some(*reader));
         let on = on.unwrap_or(0);
-        race.step(files[process[on]], &mut sources[on], &step, &mut buffer)?;
+        let turn = Turn {
+            reader: process[0],
+            file: files[process[on]],
+            begun,
+            step: &step,
+        };
+        race.step(&turn, &mut sources[on], &mut buffer)?;
         bytes += step.take.0;
     }
     Ok((nanos(started.elapsed()), bytes))

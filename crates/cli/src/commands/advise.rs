@@ -12,12 +12,11 @@ use std::path::Path;
 use std::sync::Mutex;
 
 use forerun_core::Bytes;
-use forerun_sim::trace::{Op, Options, Summary, SummaryError, read};
+use forerun_sim::trace::{Op, Summary, SummaryError};
 use serde_json::{Map, Value, json};
 
 use super::sweep::run_all;
-use super::trace::source::Named;
-use super::trace::unreadable;
+use super::trace::{logs, unreadable};
 use crate::args::{Advise, ListFormat};
 use crate::failure::Failure;
 use crate::flags::{Own, Values};
@@ -57,7 +56,10 @@ const TRACE_MEMORY: Bytes = Bytes(4 << 30);
 /// A trace or a device that cannot be used, or no run that ended well.
 pub fn run(args: &Advise, out: &mut dyn Write) -> Result<(), Failure> {
     if args.memory.0 < MEMORY_MIN {
-        return Err(Failure::Usage("--memory: must be at least 1MiB".to_owned()));
+        let memory = size(args.memory);
+        return Err(Failure::Usage(format!(
+            "--memory {memory}: must be at least 1MiB"
+        )));
     }
     let summary = summary(args)?;
     let base = base(args, &summary);
@@ -117,13 +119,7 @@ pub fn run(args: &Advise, out: &mut dyn Write) -> Result<(), Failure> {
 
 /// Counts of the trace, in pages.
 fn summary(args: &Advise) -> Result<Summary, Failure> {
-    let trace = Named::new(&args.trace)?;
-    let options = Options {
-        columns: args.columns.as_deref().and_then(|text| text.parse().ok()),
-        ..Options::default()
-    };
-    let records = read(&trace.name(), trace.open()?, args.trace_format, &options);
-    let records = records.map_err(|e| unreadable(&e))?;
+    let records = logs(&args.trace, &args.reading)?;
     let kept = records.filter(|record| {
         args.writes || !record.as_ref().is_ok_and(|record| record.op == Op::Write)
     });
@@ -141,7 +137,7 @@ fn summary(args: &Advise) -> Result<Summary, Failure> {
 
 /// Flags of all runs.
 fn base(args: &Advise, summary: &Summary) -> Values {
-    let mut values = Values::new();
+    let mut values = args.reading.values();
     let mut put = |name: &str, value: String| values.insert(name.to_owned(), value);
     put("trace", args.trace.display().to_string());
     match &args.device_file {
@@ -157,12 +153,6 @@ fn base(args: &Advise, summary: &Summary) -> Values {
         ("preset", KERNEL),
     ] {
         put(name, value.to_owned());
-    }
-    if let Some(format) = args.trace_format {
-        put("trace-format", format.name.to_owned());
-    }
-    if let Some(columns) = &args.columns {
-        put("columns", columns.clone());
     }
     if args.writes {
         put("writes", "true".to_owned());
@@ -313,7 +303,11 @@ impl Advice<'_> {
                 self.beside_kernel()
             ),
             format!("twice the memory: {}", self.other_memory(2.0)),
-            format!("half the memory: {}", self.other_memory(0.5)),
+            format!(
+                "half the memory: {}{}",
+                self.other_memory(0.5),
+                self.beyond()
+            ),
         ];
         if let Some(over) = of(self.place, Metric::OverBound) {
             let bound = self.place.bound.as_deref().unwrap_or("bound");
@@ -404,7 +398,7 @@ impl Advice<'_> {
                 .then(|| format!("{} times", number(quotient)))
         };
         match (quotient(Metric::P99), quotient(Metric::Throughput)) {
-            _ if self.is_like(other) => "; the same within 5 %".to_owned(),
+            _ if self.is_like(other) => "; within 5 % of the advised".to_owned(),
             (Some(p99), Some(rate)) => format!(" (p99 {p99}, throughput {rate})"),
             _ => String::new(),
         }
@@ -414,6 +408,15 @@ impl Advice<'_> {
         match self.at(self.preset, times) {
             Some(place) => format!("{}{}", figures(place), self.times(place)),
             None => "not tried".to_owned(),
+        }
+    }
+
+    /// Why less memory is not advised, though it is near to the advised: it is too far from the best.
+    fn beyond(&self) -> &'static str {
+        let half = self.at(self.preset, 0.5);
+        match half.is_some_and(|half| self.is_like(half)) && self.is_near {
+            true => ", not of the best with any memory",
+            false => "",
         }
     }
 

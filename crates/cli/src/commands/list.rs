@@ -13,6 +13,7 @@ use forerun_baselines::{METHODS, PRESETS};
 use forerun_core::preset;
 use forerun_core::preset::Preset;
 use forerun_core::spec::{Knows, Method, Spec};
+use forerun_sim::count::counting;
 use forerun_sim::trace::format;
 use serde_json::{Map, Value, json};
 
@@ -118,7 +119,9 @@ fn families(what: Option<Listed>) -> Vec<Family> {
         families.push(("workloads", specs(forerun_sim::workload::LIST)));
     }
     if shown(what, Listed::Policies) {
-        families.push(("policies", specs(forerun_sim::count::policy::LIST)));
+        let mut policies = specs(forerun_sim::count::policy::LIST);
+        policies.push(&counting::OPTIMUM);
+        families.push(("policies", policies));
     }
     families
 }

@@ -2,7 +2,7 @@
 //!
 //! All rows are read and checked before anything is written.
 
-use std::io::{BufRead, BufReader, Read, stdin};
+use std::io::{BufRead, BufReader, Read, Write, stdin};
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
@@ -10,6 +10,7 @@ use serde_json::Value;
 use crate::args::Report as Arguments;
 use crate::failure::Failure;
 use crate::files::{self, NewFile, plain};
+use crate::report::kinds;
 use crate::report::page::{Report, is_known, page};
 use crate::report::points::Row;
 
@@ -23,7 +24,7 @@ const ROWS_MAX: usize = 1_000_000;
 ///
 /// # Errors
 /// Lines that are no rows, or files that cannot be read or written.
-pub fn run(args: &Arguments) -> Result<(), Failure> {
+pub fn run(args: &Arguments, out: &mut dyn Write) -> Result<(), Failure> {
     let read = args.rows.iter().chain(&args.against);
     let read: Vec<PathBuf> = read.cloned().collect();
     files::check_not_read(Some(&args.output), &read)?;
@@ -55,7 +56,12 @@ pub fn run(args: &Arguments) -> Result<(), Failure> {
             }
         }
     }
-    NewFile::create(&args.output)?.write(text.as_bytes())
+    match files::named(Some(&args.output)) {
+        Some(path) => NewFile::create(path)?.write(text.as_bytes()),
+        None => out
+            .write_all(text.as_bytes())
+            .map_err(|e| Failure::output(&e)),
+    }
 }
 
 /// The rows of a file.
@@ -94,9 +100,10 @@ fn rows_of(path: &Path) -> Result<Vec<Row>, Failure> {
 fn row(line: &[u8]) -> Result<Row, String> {
     let value: Value = serde_json::from_slice(line)
         .map_err(|_| "no JSON object: rows are those of --format json".to_owned())?;
-    let row = value.as_object().cloned().filter(is_known);
-    row.ok_or_else(|| {
-        "no row of simulate, sweep, bench, trace count, reproduce or advise: it has neither a preset with its time, nor a policy with \
+    let row = value.as_object().cloned();
+    row.as_ref().map_or(Ok(()), kinds::check)?;
+    row.filter(is_known).ok_or_else(|| {
+        "no row of simulate, sweep, bench, try, trace count, reproduce or advise: it has neither a preset with its time, nor a policy with \
          its miss ratio, nor a claim of a paper"
             .to_owned()
     })

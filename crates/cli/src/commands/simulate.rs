@@ -18,13 +18,16 @@ use std::io::Write;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use forerun_core::spec::ChoiceError;
 use forerun_sim::simulate::disk::Disk;
 use forerun_sim::simulate::grid::GridRun;
+use forerun_sim::simulate::input::check_workload;
 use indicatif::ProgressBar;
 use serde_json::{Map, Value, json};
 
 use crate::args::Simulate;
 use crate::failure::Failure;
+use crate::flags::nearest_of;
 use crate::progress;
 use input::NamedInput;
 use row::Row;
@@ -59,6 +62,29 @@ pub fn run(args: &Simulate, out: &mut dyn Write) -> Result<(), Failure> {
     });
     input.bar.finish_and_clear();
     row::print(&simulation.rows()?, args.format, out)
+}
+
+/// Looks up the names of devices and workloads, without reading an input or making one.
+///
+/// # Errors
+/// A name that there is not; the message begins with its flag.
+pub fn check(args: &Simulate) -> Result<(), Failure> {
+    disk::disk(args)?;
+    match &args.workload {
+        Some(text) => check_workload(text).map_err(|e| input::no_workload(text, &e)),
+        None => Ok(()),
+    }
+}
+
+/// The error of a name, with the nearest names there are.
+fn with_nearest(error: &ChoiceError) -> String {
+    match error {
+        ChoiceError::Unknown { name, known, .. } => {
+            let nearest = nearest_of(name, known.iter().copied());
+            format!("{error}; the nearest are {nearest}")
+        }
+        other => other.to_string(),
+    }
 }
 
 /// Runs that can be tried, over an input that was read: the description of a run of the command line, of a sweep

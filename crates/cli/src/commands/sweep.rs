@@ -125,7 +125,7 @@ fn merge(args: &Merge, out: &mut dyn Write) -> Result<(), Failure> {
             }
         }
     }
-    let Some(path) = &args.output else {
+    let Some(path) = files::named(args.output.as_deref()) else {
         let lines = merged
             .into_iter()
             .map(|row| format!("{}\n", Value::Object(row)));

@@ -11,7 +11,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 use forerun_sim::trace::convert::{ConvertError, Converted, convert};
-use forerun_sim::trace::{Options, Records, Summary, SummaryError, TraceError, read};
+use forerun_sim::trace::{Filter, Logs, Summary, SummaryError, TraceError, read};
 use indicatif::ProgressBar;
 use serde_json::{Value, json};
 
@@ -20,7 +20,7 @@ use crate::failure::Failure;
 use crate::files::{self, NewFile};
 use crate::progress::{self, REQUESTS_PER_STEP};
 use crate::quantity::size;
-use source::Named;
+use source::{Named, Stream};
 
 /// Runs the command.
 ///
@@ -38,26 +38,31 @@ pub fn run(args: &Trace, out: &mut dyn Write) -> Result<(), Failure> {
 /// The trace of the arguments; its format is known then.
 ///
 /// # Errors
-/// A file that cannot be read or is of no known format.
-fn records(path: &Path, reading: &Reading) -> Result<Records, Failure> {
-    let trace = Named::new(path)?;
-    let records = read(
-        &trace.name(),
-        trace.open()?,
-        reading.trace_format,
-        &options(reading),
-    );
-    records.map_err(|e| unreadable(&e))
+/// A file that cannot be read or is of no known format, a part that is none.
+pub fn logs(path: &Path, reading: &Reading) -> Result<Logs, Failure> {
+    let filter = reading.filter()?;
+    let opened = Named::all(path, &reading.merge)?.into_iter().map(|log| {
+        let bytes = log.open()?;
+        Ok((log.name(), bytes))
+    });
+    let opened = opened.collect::<Result<Vec<_>, Failure>>()?;
+    opened_logs(opened, reading, filter).map_err(|e| unreadable(&e))
 }
 
-/// The reader's options from the arguments.
-#[must_use]
-pub fn options(reading: &Reading) -> Options {
-    Options {
-        sort_window: reading.sort_window as usize,
-        columns: reading.columns.clone(),
-        ..Options::default()
-    }
+/// Logs of these names that were opened.
+///
+/// # Errors
+/// One that is of no known format.
+pub fn opened_logs(
+    opened: Vec<(String, Stream)>,
+    reading: &Reading,
+    filter: Filter,
+) -> Result<Logs, TraceError> {
+    let (format, options) = (reading.trace_format, reading.options());
+    let logs = opened
+        .into_iter()
+        .map(|(name, bytes)| read(&name, bytes, format, &options));
+    Ok(Logs::new(logs.collect::<Result<_, _>>()?, filter))
 }
 
 /// An error of a trace, as the command's end.
@@ -67,7 +72,7 @@ pub fn unreadable(error: &TraceError) -> Failure {
 }
 
 fn info(args: &TraceInfo, out: &mut dyn Write) -> Result<(), Failure> {
-    let mut records = records(&args.file, &args.reading)?;
+    let mut records = logs(&args.file, &args.reading)?;
     let bar = progress::steps_without_end("requests");
     let requests = counted(&mut records, &bar);
     let summary = Summary::of(requests, args.block_bytes, args.trace_memory);
@@ -103,9 +108,9 @@ fn info(args: &TraceInfo, out: &mut dyn Write) -> Result<(), Failure> {
 
 /// The requests, the bar moving with them.
 fn counted<'a>(
-    records: &'a mut Records,
+    records: &'a mut Logs,
     bar: &'a ProgressBar,
-) -> impl Iterator<Item = <Records as Iterator>::Item> + 'a {
+) -> impl Iterator<Item = <Logs as Iterator>::Item> + 'a {
     (1u64..).zip(records).map(|(at, record)| {
         if at.is_multiple_of(REQUESTS_PER_STEP) {
             bar.inc(REQUESTS_PER_STEP);
@@ -114,9 +119,16 @@ fn counted<'a>(
     })
 }
 
-fn rows(summary: &Summary, records: &Records, block_bytes: u32) -> Vec<(&'static str, Value)> {
+/// The formats of the logs, each once.
+fn formats(records: &Logs) -> String {
+    let mut names: Vec<&str> = records.formats().map(|format| format.name).collect();
+    names.dedup();
+    names.join(", ")
+}
+
+fn rows(summary: &Summary, records: &Logs, block_bytes: u32) -> Vec<(&'static str, Value)> {
     vec![
-        ("format", json!(records.format().name)),
+        ("format", json!(formats(records))),
         ("requests", json!(summary.requests)),
         ("reads", json!(summary.reads)),
         ("writes", json!(summary.writes)),
@@ -128,7 +140,7 @@ fn rows(summary: &Summary, records: &Records, block_bytes: u32) -> Vec<(&'static
         ("block_bytes", json!(block_bytes)),
         ("references", json!(summary.references)),
         ("distinct_blocks", json!(summary.distinct_blocks)),
-        ("span_blocks", json!(summary.span_blocks())),
+        ("span_blocks", json!(summary.span_blocks)),
         (
             "sequential_per_mille",
             json!(summary.sequential_per_mille()),
@@ -140,12 +152,13 @@ fn rows(summary: &Summary, records: &Records, block_bytes: u32) -> Vec<(&'static
         ("response_ns", json!(summary.response_ns)),
         ("out_of_order", json!(records.moved())),
         ("left_out", json!(records.left_out())),
+        ("unwanted", json!(records.unwanted())),
     ]
 }
 
 fn sample(args: &TraceSample, out: &mut dyn Write) -> Result<(), Failure> {
     let text = (args.sample.text)();
-    match &args.output {
+    match files::named(args.output.as_deref()) {
         None => out
             .write_all(text.as_bytes())
             .map_err(|e| Failure::output(&e)),
@@ -154,10 +167,12 @@ fn sample(args: &TraceSample, out: &mut dyn Write) -> Result<(), Failure> {
 }
 
 fn to_format(args: &TraceConvert, out: &mut dyn Write) -> Result<(), Failure> {
-    files::check_not_read(args.output.as_deref(), std::slice::from_ref(&args.file))?;
-    let mut records = records(&args.file, &args.reading)?;
+    let mut read = args.reading.merge.clone();
+    read.push(args.file.clone());
+    files::check_not_read(args.output.as_deref(), &read)?;
+    let mut records = logs(&args.file, &args.reading)?;
     let bar = progress::steps_without_end("requests");
-    let done = match &args.output {
+    let done = match files::named(args.output.as_deref()) {
         None => write(counted(&mut records, &bar), args, out)?,
         Some(path) => {
             let file = NewFile::create(path)?;
@@ -178,7 +193,7 @@ fn to_format(args: &TraceConvert, out: &mut dyn Write) -> Result<(), Failure> {
 }
 
 fn write(
-    records: impl Iterator<Item = <Records as Iterator>::Item>,
+    records: impl Iterator<Item = <Logs as Iterator>::Item>,
     args: &TraceConvert,
     out: &mut dyn Write,
 ) -> Result<Converted, Failure> {
@@ -215,6 +230,7 @@ fn losses(done: &Converted) -> Vec<String> {
         (done.lost_computes, "lost the computing before them"),
         (done.lost_responses, "lost their response time"),
         (done.lost_labels, "lost their label"),
+        (done.lost_processes, "lost their process"),
     ];
     let lost = all.iter().filter(|(count, _)| *count > 0);
     lost.map(|(count, what)| format!("{count} of {} requests {what}", done.requests))

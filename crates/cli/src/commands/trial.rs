@@ -26,7 +26,10 @@ use crate::tune::folder::Folder;
 
 #[cfg(feature = "object-store")]
 mod of_store;
+mod told;
 mod tuned;
+
+use told::Told;
 
 /// The cost of a run beside its reading: dropping pages, and a mount that comes and goes.
 const BESIDE: Duration = Duration::from_millis(500);
@@ -41,25 +44,19 @@ const RUN_MIN: Duration = Duration::from_millis(100);
 /// More of the files than this still resident, and a run is not a cold one.
 const RESIDENT_MAX: usize = 25;
 
-/// Takes the text of an answer.
-type Print<'a> = &'a mut dyn FnMut(String) -> Result<(), Failure>;
-
 /// Runs the command.
 ///
 /// # Errors
 /// Files that cannot be read, or cannot be read cold.
 pub fn run(args: &Try, environment: &Environment, out: &mut dyn Write) -> Result<(), Failure> {
     check_anonymous(args.anonymous, std::slice::from_ref(&args.path))?;
-    let mut print = |text: String| {
-        out.write_all(text.as_bytes())
-            .map_err(|e| Failure::output(&e))
-    };
+    let mut told = Told::new(args, out);
     match address(&args.path) {
         Some(url) if args.tuned => Err(Failure::Usage(format!(
             "--tuned: {url}: the kernel reads nothing of a store ahead"
         ))),
-        Some(url) => of_address(args, url, &mut print),
-        None => of_files(args, environment, &mut print),
+        Some(url) => of_address(args, url, &mut told),
+        None => of_files(args, environment, &mut told),
     }
 }
 
@@ -67,17 +64,17 @@ pub fn run(args: &Try, environment: &Environment, out: &mut dyn Write) -> Result
 use of_store::run as of_address;
 
 #[cfg(not(feature = "object-store"))]
-fn of_address(_: &Try, url: &str, _: Print<'_>) -> Result<(), Failure> {
+fn of_address(_: &Try, url: &str, _: &mut Told<'_>) -> Result<(), Failure> {
     crate::sources::Sources::default().tree(url).map(drop)
 }
 
-fn of_files(args: &Try, environment: &Environment, print: Print<'_>) -> Result<(), Failure> {
+fn of_files(args: &Try, environment: &Environment, told: &mut Told<'_>) -> Result<(), Failure> {
     let chosen = Chosen::of(&args.path)?;
     let tunable = args.tuned.then(|| tuned::check(args)).transpose()?;
     let rotational = rotational(&chosen.folder);
-    print(busy::warning().unwrap_or_default())?;
+    told.text(&busy::warning().unwrap_or_default())?;
     let what = format!("Read cold, in turns, for at most {} s", args.seconds);
-    print(headline(args, &chosen, "file", &what))?;
+    told.text(&headline(args, &chosen, "file", &what))?;
     cold::drop_pages(&chosen, &chosen.divide(1, 0, 1))?;
     let resident = cold::resident_percent(&chosen);
     if resident > RESIDENT_MAX {
@@ -91,7 +88,7 @@ fn of_files(args: &Try, environment: &Environment, print: Print<'_>) -> Result<(
     let kernel = Kernel {
         folder: chosen.folder.clone(),
     };
-    let forerun = side(args, &chosen, print)?;
+    let forerun = side(args, &chosen, told)?;
     let prepare = |parts: &[Vec<Part>]| cold::drop_pages(&chosen, parts);
     if let Some(devices) = tunable {
         let folder = Folder::of(environment);
@@ -101,12 +98,12 @@ fn of_files(args: &Try, environment: &Environment, print: Print<'_>) -> Result<(
             devices,
             &folder,
             (&kernel, forerun.as_ref()),
-            print,
+            told,
         );
     }
     let sides: [&dyn Side; 2] = [&kernel, forerun.as_ref()];
-    let rows = rows(args, &chosen, &[None], &sides, &prepare)?;
-    print(verdict::text(&rows, &command(args, &chosen), rotational))
+    let rows = rows(args, &chosen, &[None], &sides, &prepare, told)?;
+    told.text(&verdict::text(&rows, &command(args, &chosen), rotational))
 }
 
 /// The rows of one reader and of many, beside each of these candidates; forerun is the last side.
@@ -116,8 +113,11 @@ fn rows(
     peers: &[Option<&'static str>],
     sides: &[&dyn Side],
     prepare: Prepare<'_>,
+    told: &mut Told<'_>,
 ) -> Result<Vec<Row>, Failure> {
     let all = rates(args, chosen, sides, prepare)?;
+    let names = peers.iter().map(|peer| peer.unwrap_or("kernel"));
+    told.rates(&all, names.chain(["forerun"]))?;
     Ok(all
         .iter()
         .flat_map(|rates| Row::of(rates.readers, peers, &rates.ways))
@@ -192,7 +192,7 @@ fn headline(args: &Try, chosen: &Chosen, one: &str, what: &str) -> String {
 }
 
 /// A mount, or the engine alone where none can be made.
-fn side(args: &Try, chosen: &Chosen, print: Print<'_>) -> Result<Box<dyn Side>, Failure> {
+fn side(args: &Try, chosen: &Chosen, told: &mut Told<'_>) -> Result<Box<dyn Side>, Failure> {
     let mount = Mount {
         folder: chosen.folder.clone(),
         memory: args.memory,
@@ -201,7 +201,7 @@ fn side(args: &Try, chosen: &Chosen, print: Print<'_>) -> Result<Box<dyn Side>, 
     match mount.begin() {
         Ok(_) => Ok(Box::new(mount)),
         Err(why) => {
-            print(format!(
+            told.text(&format!(
                 "Without a mount ({why}): measured as `forerun read` reads.\n\n"
             ))?;
             let preset = forerun_core::preset::DEFAULT;

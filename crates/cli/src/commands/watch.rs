@@ -17,6 +17,7 @@ use forerun_watch::{Report, Wanted, passing};
 use crate::args::Watch;
 use crate::composition::name_the_flag;
 use crate::environment::Environment;
+use crate::estimate::REQUESTS_MIN;
 use crate::failure::Failure;
 use crate::mount::background;
 use crate::mount::sockets::Sockets;
@@ -154,12 +155,14 @@ fn ending(report: &Report) -> String {
         let (cost, rate) = (profile.switching(0.into()), profile.rate(0.into()));
         let (point, cost) = (account.file_system.point.display(), rough_duration(cost));
         let (rate, samples) = (rough_size(rate as f64), account.samples);
+        let costs = match samples {
+            0 | REQUESTS_MIN.. => format!("{cost} a switch, {rate}/s ({samples} requests)"),
+            _ => format!("not enough requests to tell ({samples})"),
+        };
         let limit = account
             .limit_kib
             .map_or_else(|| "gone".into(), |kib| format!("{kib} KiB"));
-        line(format!(
-            "{point}: {cost} a switch, {rate}/s ({samples} requests)   readahead {limit}"
-        ));
+        line(format!("{point}: {costs}   readahead {limit}"));
     }
     let causes = report.causes.most_first();
     let all = causes.iter().map(|(_, bytes)| bytes).sum::<u64>();

@@ -141,6 +141,11 @@ pub(super) fn checks(_: &Machine, found: &Found) -> Vec<Check> {
         let remedy = "make room or name another file; the mount goes on without its journal";
         checks.push(Check::fail("journal", format!("{point}: {error}"), remedy));
     }
+    let record = report.record.as_ref();
+    if let Some(error) = record.and_then(|record| record.error.as_ref()) {
+        let remedy = "make room or name another file; the mount goes on without its record";
+        checks.push(Check::fail("record", format!("{point}: {error}"), remedy));
+    }
     if report.passthrough.mode == Mode::Always && !report.passthrough.possible {
         checks.push(Check::warn(
             "passthrough",

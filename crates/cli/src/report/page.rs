@@ -7,7 +7,7 @@ use super::advice;
 use super::answer::{answer, smallest};
 use super::chart::{Chart, Line, Place, charts};
 use super::claims::{self, Claim};
-use super::figure::{Figure, Kind, Mark, STYLE, Series};
+use super::figure::{Figure, Kind, Mark, Over, STYLE, Series};
 use super::points::{Metric, Row, SMALL_MS, is_point, points};
 use super::text::{escaped, memory, number, percent};
 
@@ -336,6 +336,7 @@ fn figure(at: usize, chart: &Chart, other: Option<&Chart>, metric: Metric) -> Fi
         title: format!("{}{against}", metric.title()),
         of: chart.name.clone(),
         unit: metric.unit().to_owned(),
+        over: Over::Memory,
         kind,
         series: all,
         file: format!("{at:02}-{}-{}", slug(&chart.name), metric.name()),

@@ -1,4 +1,4 @@
-//! Points: rows of `simulate`, `sweep`, `bench` and `trace count`, one form for all.
+//! Points: rows of `simulate`, `sweep`, `bench`, `try` and `trace count`, one form for all.
 //!
 //! A chart is an input on a device; a line is a preset. Other columns belong to the chart's name where they differ among
 //! rows of one input and device, and methods and other settings to the line's, so that two points of one line and memory
@@ -115,7 +115,7 @@ pub struct Point {
 }
 
 /// Columns that belong to a chart's name where they differ.
-const SURROUNDINGS: [&str; 12] = [
+const SURROUNDINGS: [&str; 14] = [
     "disks",
     "scheduler",
     "place",
@@ -128,10 +128,12 @@ const SURROUNDINGS: [&str; 12] = [
     "clock",
     "driver",
     "writes",
+    "part",
+    "merge",
 ];
 
 /// Settings that are no part of a line's name.
-const KNOWN: [&str; 9] = [
+const KNOWN: [&str; 14] = [
     "preset",
     "cache-blocks",
     "block-bytes",
@@ -141,6 +143,11 @@ const KNOWN: [&str; 9] = [
     "device",
     "device-file",
     "trace-memory",
+    "from",
+    "until",
+    "only-devices",
+    "only-op",
+    "only-processes",
 ];
 
 fn text(row: &Row, name: &str) -> Option<String> {
@@ -176,12 +183,15 @@ fn place(row: &Row) -> String {
     }
 }
 
+/// The column of a throughput that was measured.
+const RATE: &str = "throughput_bytes_per_second";
+
 /// Whether a row is one.
 #[must_use]
 pub fn is_point(row: &Row) -> bool {
     let has = |name| row.contains_key(name);
-    (has("preset") && (has("elapsed_ns") || has("elapsed_units")))
-        || (has("policy") && has("miss_ratio"))
+    let is_measured = ["elapsed_ns", "elapsed_units", RATE].into_iter().any(has);
+    (has("preset") && is_measured) || (has("policy") && has("miss_ratio"))
 }
 
 /// The points of these rows, in their order.
@@ -256,10 +266,7 @@ fn point(row: &Row, chart: String, line: String) -> Point {
         Some(float(row, "reads")? * float(row, "block_bytes")? / seconds / 1e6)
     };
     let per_second = |name| Some(float(row, name)? / 1e6);
-    put(
-        Metric::Throughput,
-        per_second("throughput_bytes_per_second").or_else(simulated),
-    );
+    put(Metric::Throughput, per_second(RATE).or_else(simulated));
     let is_saturated = row.get("saturated") == Some(&Value::Bool(true));
     if let Some(ns) = float(row, "response_p99_ns").filter(|_| !is_saturated) {
         put(Metric::P99, Some(ns / 1e6));
@@ -271,6 +278,11 @@ fn point(row: &Row, chart: String, line: String) -> Point {
     };
     put(Metric::MissRatio, float(row, "miss_ratio").or_else(counted));
     put(Metric::OverBound, float(row, "over_bound"));
+    let told = |name| Some(float(row, name)? / 1e6);
+    let told = || {
+        let least = told("throughput_least_bytes_per_second")?;
+        Some((least, told("throughput_most_bytes_per_second")?))
+    };
     let range = || {
         let bytes = float(row, "bytes")?;
         let rate = |name| Some(bytes / float(row, name).filter(|ns| *ns > 0.0)? * 1e3);
@@ -288,7 +300,7 @@ fn point(row: &Row, chart: String, line: String) -> Point {
             .filter(|bytes| *bytes > 0.0),
         seed: text(row, "seed").unwrap_or_default(),
         values,
-        range: range(),
+        range: range().or_else(told),
         is_saturated,
         bound: text(row, "bound_kind"),
     }

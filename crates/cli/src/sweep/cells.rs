@@ -17,6 +17,7 @@ use super::plan::Simulations;
 use super::rows::{ERROR, KEY, Row};
 use crate::commands::simulate::Simulation;
 use crate::failure::Failure;
+use crate::files::plain;
 use crate::flags::{Own, Values};
 
 /// The file of this program.
@@ -35,8 +36,9 @@ pub const ORIGIN: [&str; 6] = [
     "plan_sha256",
 ];
 
-/// Keys whose values are files.
-const FILES: [&str; 2] = ["trace", "device-file"];
+/// Keys whose values are files; those of the last, with commas between.
+const FILES: [&str; 3] = ["trace", "device-file", MERGE];
+const MERGE: &str = "merge";
 
 /// A run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -76,11 +78,11 @@ pub fn cells(all: Vec<Values>, own: &Own) -> Result<Vec<Cell>, Failure> {
     let mut cells = Vec::new();
     for values in all {
         let mut inputs = BTreeMap::new();
-        for name in FILES.iter().filter_map(|flag| values.get(*flag)) {
+        for name in files(&values) {
             if !known.contains_key(name) {
-                known.insert(name.clone(), input(Path::new(name))?);
+                known.insert(name.to_owned(), input(Path::new(name))?);
             }
-            inputs.insert(name.clone(), known[name].clone());
+            inputs.insert(name.to_owned(), known[name].clone());
         }
         let reclaim = values.get("reclaim");
         if let Some((name, method)) = reclaim.and_then(|name| own.get_key_value(name)) {
@@ -99,9 +101,21 @@ pub fn cells(all: Vec<Values>, own: &Own) -> Result<Vec<Cell>, Failure> {
     Ok(cells)
 }
 
+/// The files that a run reads.
+fn files(values: &Values) -> impl Iterator<Item = &str> {
+    let named = |flag: &'static str| Some((flag, values.get(flag)?.as_str()));
+    FILES
+        .into_iter()
+        .filter_map(named)
+        .flat_map(|(flag, value)| {
+            let apart = if flag == MERGE { ',' } else { '\0' };
+            value.split(apart)
+        })
+}
+
 /// The digest of a file that each run reads anew.
 fn input(path: &Path) -> Result<String, Failure> {
-    let unusable = |e: io::Error| Failure::unusable(path, e);
+    let unusable = |e: io::Error| Failure::unusable(path, plain(&e));
     if !fs::metadata(path).map_err(unusable)?.is_file() {
         let why = "no regular file: each run of a sweep reads it again";
         return Err(Failure::unusable(path, why));

@@ -7,13 +7,14 @@
 //! seed = [1, 2, 3]              # the workload's parameter of that name
 //! ```
 //!
-//! Twelve runs. Every combination is parsed as the command line would be, before the first is run, so a plan has no
-//! rules of its own; an error has the line of the key.
+//! Twelve runs. Every combination is parsed as the command line would be, and its names are looked up, before the first is
+//! run, so a plan has no rules of its own; an error has the line of the key.
 
 use std::path::Path;
 
 use toml::de::{DeTable, DeValue};
 
+use super::names::Names;
 use crate::args::{Command, Simulate};
 use crate::failure::Failure;
 use crate::flags::{self, Own, Parser, Refused, SIMULATE, Values};
@@ -78,9 +79,11 @@ pub fn read(path: &Path, text: &str, own: &Own) -> Result<Vec<Values>, Failure> 
         };
         all = all.iter().flat_map(varied).collect();
     }
-    let mut simulations = Simulations::default();
+    let (mut simulations, mut names) = (Simulations::default(), Names::default());
     for values in &all {
-        simulations.of(values, own).map_err(|refused| {
+        let simulation = simulations.of(values, own);
+        let checked = simulation.and_then(|simulation| names.check(&simulation));
+        checked.map_err(|refused| {
             let key = keys
                 .iter()
                 .find(|key| Some(&key.name) == refused.flag.as_ref());

@@ -13,6 +13,7 @@ use rustix::fs::{FlockOperation, flock};
 use serde_json::{Map, Value};
 
 use crate::failure::Failure;
+use crate::files::{self, plain};
 
 /// A row.
 pub type Row = Map<String, Value>;
@@ -35,7 +36,8 @@ fn rows(path: &Path, file: &File) -> Result<(Vec<Row>, u64), Failure> {
     for number in 1.. {
         let mut line = String::new();
         let read = lines.read_line(&mut line);
-        let read = read.map_err(|e| Failure::unusable(path, format!("line {number}: {e}")))?;
+        let read =
+            read.map_err(|e| Failure::unusable(path, format!("line {number}: {}", plain(&e))))?;
         if !line.ends_with('\n') {
             break;
         }
@@ -59,7 +61,7 @@ fn rows(path: &Path, file: &File) -> Result<(Vec<Row>, u64), Failure> {
 /// # Errors
 /// There is none, or it has other lines.
 pub fn read(path: &Path) -> Result<Vec<Row>, Failure> {
-    let file = File::open(path).map_err(|e| Failure::unusable(path, e))?;
+    let file = files::open_stream(path)?;
     Ok(rows(path, &file)?.0)
 }
 
@@ -80,7 +82,8 @@ impl Rows {
     /// # Errors
     /// It cannot be written, another sweep writes to it, or it has other lines.
     pub fn open(path: &Path) -> Result<Self, Failure> {
-        let unusable = |e: io::Error| Failure::unusable(path, e);
+        let unusable = |e: io::Error| Failure::unusable(path, plain(&e));
+        files::check_named(path)?;
         let options = OpenOptions::new()
             .read(true)
             .append(true)
@@ -124,6 +127,6 @@ impl Rows {
         let line = format!("{}\n", Value::Object(row));
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         file.write_all(line.as_bytes())
-            .map_err(|e| Failure::broken(&self.path, e))
+            .map_err(|e| Failure::broken(&self.path, plain(&e)))
     }
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{Folder, bytes, forerun, output_of};
 
-const KEYS: [&str; 17] = [
+const KEYS: [&str; 22] = [
     "preset",
     "readers",
     "bytes",
@@ -15,6 +15,11 @@ const KEYS: [&str; 17] = [
     "elapsed_least_ns",
     "elapsed_most_ns",
     "throughput_bytes_per_second",
+    "response_p50_ns",
+    "response_p90_ns",
+    "response_p99_ns",
+    "response_p99_9_ns",
+    "response_max_ns",
     "device_requests",
     "request_bytes_mean",
     "hits",
@@ -89,7 +94,7 @@ fn virtual_time_is_the_same_every_time() {
     assert_eq!(table, output_of(text));
     let cells = |line: &str| line.split("  ").filter(|cell| !cell.is_empty()).count();
     let mut parts = table.split("\n\n");
-    for columns in [6, 8] {
+    for columns in [6, 6, 8] {
         let lines: Vec<_> = parts.next().unwrap().lines().collect();
         assert!(
             lines.len() == 3 && lines.iter().all(|line| cells(line) == columns),
@@ -331,6 +336,35 @@ fn a_table_says_how_far_runs_are_apart_and_which_files_stay() {
     let [least, median, most] =
         ["elapsed_least_ns", "elapsed_ns", "elapsed_most_ns"].map(|key| number(row, key));
     assert!(least <= median && median <= most, "{least} {median} {most}");
+}
+
+#[test]
+fn responses_of_all_reads_have_percentiles_in_both_clocks() {
+    let folder = Folder::new();
+    let path = folder.path("").display().to_string();
+    let emulated =
+        "--emulate switching=1ms,rate=100MB/s --file-bytes 2MB --read-bytes 50000 --preset none";
+    let modelled = format!("--clock virtual {emulated}");
+    let kernel = format!("{path} --file-bytes 2MB --readers 3 --preset kernel,forerun");
+    for flags in [&modelled, emulated, &kernel] {
+        for row in rows(flags) {
+            let tail = ["p50", "p90", "p99", "p99_9", "max"];
+            let tail = tail.map(|name| number(&row, &format!("response_{name}_ns")));
+            assert!(tail.is_sorted() && tail[0] > 0, "{flags}: {tail:?}");
+            assert!(
+                tail[4] <= number(&row, "elapsed_most_ns"),
+                "{flags}: {tail:?}"
+            );
+            assert_eq!(row["saturated"], false);
+        }
+    }
+    // Forty reads without computing between them are all of the time: the longest is no shorter than their mean.
+    let row = &rows(&modelled)[0];
+    let mean = number(row, "elapsed_ns") / 40;
+    assert!(number(row, "response_max_ns") >= mean, "{row:?}");
+    let table = output_of(&format!("bench {modelled}"));
+    let head = table.lines().find(|line| line.contains("p99.9")).unwrap();
+    assert_eq!(head.split_whitespace().count(), 6, "{table}");
 }
 
 #[test]

@@ -10,6 +10,7 @@ use std::time::SystemTime;
 
 use forerun::doctor::{Check, Space, Verdict, as_text, bundle, examine, mounts};
 use forerun::mount::fs::passthrough::Mode;
+use forerun::mount::report::RecordReport;
 use snapbox::cmd::cargo_bin;
 
 use super::output_of;
@@ -356,6 +357,19 @@ fn a_mount_that_does_not_work_is_one_line() {
             "No space left",
             |s| {
                 s.report.lock().unwrap().journal_error = Some("No space left on device".into());
+            },
+        ),
+        (
+            "a record that ended",
+            Fail,
+            "record",
+            "No space left",
+            |s| {
+                let error = Some("No space left on device".into());
+                s.report.lock().unwrap().record = Some(RecordReport {
+                    error,
+                    ..RecordReport::default()
+                });
             },
         ),
         (

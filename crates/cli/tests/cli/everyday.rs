@@ -226,6 +226,40 @@ fn a_trial_reads_the_users_files_on_both_sides_and_answers() {
         "No answer",
     ];
     assert!(answers.iter().any(|answer| said.contains(answer)), "{said}");
+    let rows = Command::new(cargo_bin!("forerun"))
+        .args([
+            "try",
+            "--seconds",
+            "1",
+            "--readers",
+            "4",
+            "--format",
+            "json",
+        ])
+        .arg(&data)
+        .env("FORERUN_RUNTIME_DIR", folder.path("run"))
+        .output()
+        .unwrap();
+    let rows = String::from_utf8(rows.stdout).unwrap();
+    let names: Vec<(String, u64)> = rows
+        .lines()
+        .map(|row| serde_json::from_str::<serde_json::Value>(row).unwrap())
+        .map(|row| {
+            (
+                row["preset"].as_str().unwrap().to_owned(),
+                row["readers"].as_u64().unwrap(),
+            )
+        })
+        .collect();
+    let wanted = [("kernel", 1), ("forerun", 1), ("kernel", 4), ("forerun", 4)];
+    let wanted = wanted.map(|(name, readers)| (name.to_owned(), readers));
+    assert_eq!(names, wanted, "{rows}");
+    let rows = folder.file("try.jsonl", rows.as_bytes());
+    let page = output_of(&format!("report {rows} -o -"));
+    assert!(
+        page.contains("kernel") && page.contains("readers 4"),
+        "{page}"
+    );
     let helps = said.contains("forerun mount --memory 16MiB");
     let gains = ["forerun helps here", "It depends"];
     let gains = gains.iter().any(|answer| said.contains(answer));

@@ -164,6 +164,11 @@ fn lines_that_are_no_rows_are_refused_with_their_number_and_nothing_is_written()
             "line 19: no row of simulate",
         ),
         ("list", "[1]\n".to_owned(), "line 1: no row of simulate"),
+        (
+            "kind",
+            format!("{good}{{\"preset\":\"none\",\"elapsed_ns\":\"12\"}}\n"),
+            "line 19: elapsed_ns is \"12\": must be a number of at least 0",
+        ),
     ] {
         let rows = folder.file(name, text.as_bytes());
         let output = folder.name("page.html");
@@ -173,9 +178,16 @@ fn lines_that_are_no_rows_are_refused_with_their_number_and_nothing_is_written()
         assert!(!folder.path("page.html").exists(), "{name}");
     }
     let rows = folder.file("rows", good.as_bytes());
+    for (within, said) in [
+        ("120%", "'--within <PERCENT>': must lie from 0% to 100%"),
+        ("NaN", "'--within <PERCENT>': must lie from 0% to 100%"),
+        ("-1%", "'--within <PERCENT>': must lie from 0% to 100%"),
+    ] {
+        let ended = forerun(&format!("report {rows} -o p.html --within {within}")).code(2);
+        let stderr = String::from_utf8_lossy(&ended.get_output().stderr).into_owned();
+        assert!(stderr.contains(said), "{within}: {stderr}");
+    }
     forerun(&format!("report {rows} -o {rows}")).code(2);
-    forerun(&format!("report {rows} -o p.html --within 120%")).code(2);
-    forerun(&format!("report {rows} -o p.html --within NaN")).code(2);
 }
 
 /// Attributes of a page that a script in a frame of this width found: its width, and its figures that are drawn.

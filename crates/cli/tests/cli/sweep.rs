@@ -209,6 +209,8 @@ fn a_plan_that_cannot_be_run_is_refused_with_its_line_before_anything_is_written
     let desk = Desk::new();
     let trace = desk.path("trace");
     fs::write(&trace, "0\n1\n").unwrap();
+    let wrong = desk.path("trac");
+    let wrong = format!("preset = \"none\"\ntrace = \"{}\"\n", wrong.display());
     for (plan, parts) in [
         ("preset = [\"none\"\n", &["line "][..]),
         (
@@ -252,7 +254,30 @@ fn a_plan_that_cannot_be_run_is_refused_with_its_line_before_anything_is_written
         ("workload = \"synth\"\ndisks = 1\n", &["no preset"]),
         (
             "preset = \"none\"\ntrace = \"/nonexistent\"\n",
-            &["/nonexistent"],
+            &["line 2: /nonexistent: no such file"],
+        ),
+        (
+            wrong.as_str(),
+            &["line 2: ", "no such file; the nearest in ", " are trace"],
+        ),
+        (
+            "workload = \"synth\"\npreset = \"none\"\ndevice = [\"hdd\", \"hdf\"]\n",
+            &["line 3: --device hdf: ", "the nearest are hdd, "],
+        ),
+        (
+            "preset = \"none\"\nworkload = [\"synth\", \"sequentia\"]\n",
+            &[
+                "line 2: --workload sequentia: ",
+                "the nearest are sequential, ",
+            ],
+        ),
+        (
+            "preset = \"none\"\nworkload = \"sequential\"\nseed = 3\n",
+            &["line 2: --workload sequential(seed=3): "],
+        ),
+        (
+            "preset = [\"none\", \"forrun\"]\nworkload = \"synth\"\n",
+            &["line 1: ", "forrun", "nearest are forerun, "],
         ),
         (
             "preset = \"none\"\ntrace = \"/dev/null\"\n",

@@ -40,7 +40,7 @@ request_bytes_max     8192
 block_bytes           8192
 references            3
 distinct_blocks       3
-span_blocks           2
+span_blocks           3
 sequential_per_mille  333
 timed                 3
 duration_ns           500000000
@@ -49,8 +49,88 @@ answered              0
 response_ns           0
 out_of_order          0
 left_out              0
+unwanted              0
 
 "#]]);
+}
+
+#[test]
+fn every_command_reads_a_part_of_a_trace_and_several_logs_as_one() {
+    let folder = Folder::new();
+    let one = folder.file(
+        "one.csv",
+        b"time_s,pid,device,op,offset,bytes\n5,7,0,r,0,4096\n6,8,1,r,8192,4096\n7,7,0,w,0,4096\n9,7,1,r,4096,4096\n",
+    );
+    let two = folder.file(
+        "two.csv",
+        b"time_s,pid,device,op,offset,bytes\n6.5,9,0,r,0,4096\n",
+    );
+    let info = |flags: &str| -> Vec<u64> {
+        let text = output_of(&format!("trace info {one} --format json {flags}"));
+        let all: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let of = |name: &str| all[name].as_u64().unwrap();
+        ["requests", "devices", "unwanted"].map(of).to_vec()
+    };
+    for (flags, wanted) in [
+        ("", [4, 2, 0]),
+        ("--only-devices 1", [2, 1, 2]),
+        ("--from 1s --until 3s", [2, 2, 2]),
+        ("--only-op write", [1, 1, 3]),
+        ("--only-processes 7,9", [3, 2, 1]),
+        (&format!("--merge {two}"), [5, 3, 0]),
+        (
+            &format!("--merge {two} --from 1500ms --until 2s"),
+            [1, 1, 3],
+        ),
+    ] {
+        assert_eq!(info(flags), wanted, "{flags}");
+    }
+    // The same flags for counts, conversions and simulations.
+    let counted = output_of(&format!(
+        "trace count {one} --merge {two} --only-op read --policy lru --cache 9 --format json"
+    ));
+    let counted: serde_json::Value = serde_json::from_str(&counted).unwrap();
+    assert_eq!(counted["references"], 4, "{counted}");
+    let written = output_of(&format!(
+        "trace convert {one} --merge {two} --only-processes 9 --to csv"
+    ));
+    assert_eq!(
+        written.lines().nth(1),
+        Some("6500000000,0,,0,4096,r,,,,9"),
+        "{written}"
+    );
+    let row = output_of(&format!(
+        "simulate --trace {one} --merge {two} --only-processes 8,9 --preset none --disks 1 --format json"
+    ));
+    let row: serde_json::Value = serde_json::from_str(&row).unwrap();
+    assert_eq!(row["part"], "only-processes 8,9", "{row}");
+    assert_eq!(row["trace"], format!("{one} + {two}"), "{row}");
+    for (arguments, why) in [
+        (
+            format!("trace info {one} --until 0s"),
+            "later than --from, 0 ns",
+        ),
+        (
+            format!("trace info {one} --from 9000s"),
+            "none of its 4 requests",
+        ),
+        (
+            format!("trace info {one} --only-devices x"),
+            "--only-devices",
+        ),
+        (
+            format!("trace info {one} --merge /nowhere"),
+            "/nowhere: no such file",
+        ),
+        (
+            "simulate --workload synth --preset none --from 1s".to_owned(),
+            "has no trace, which --from is for",
+        ),
+    ] {
+        let ended = forerun(&arguments).code(2);
+        let stderr = String::from_utf8_lossy(&ended.get_output().stderr).into_owned();
+        assert!(stderr.contains(why), "{arguments}: {stderr}");
+    }
 }
 
 #[test]
@@ -60,7 +140,7 @@ fn json_has_the_same_keys() {
     forerun(&format!("trace info {trace} --format json"))
         .success()
         .stdout_eq(str![[r#"
-{"answered":0,"block_bytes":8192,"bytes":0,"compute_ns":0,"devices":1,"distinct_blocks":2,"duration_ns":0,"format":"lirs","left_out":0,"out_of_order":0,"reads":3,"references":3,"request_bytes_max":0,"request_bytes_mean":0,"request_bytes_min":0,"requests":3,"response_ns":0,"sequential_per_mille":333,"span_blocks":2,"timed":0,"writes":0}
+{"answered":0,"block_bytes":8192,"bytes":0,"compute_ns":0,"devices":1,"distinct_blocks":2,"duration_ns":0,"format":"lirs","left_out":0,"out_of_order":0,"reads":3,"references":3,"request_bytes_max":0,"request_bytes_mean":0,"request_bytes_min":0,"requests":3,"response_ns":0,"sequential_per_mille":333,"span_blocks":2,"timed":0,"unwanted":0,"writes":0}
 
 "#]]);
 }
@@ -285,6 +365,7 @@ fn what_cannot_be_counted_is_refused() {
             format!("{trace} --policy mru"),
             "no policy method \"mru\": there is lru, ",
         ),
+        (format!("{trace} --policy mru"), ", gdsf, opt"),
         (
             format!("{trace} --cache 0"),
             "a share as 5%, a number of objects, or a size",

@@ -22,7 +22,16 @@ fn recorded(more: &[&str]) -> Option<(Mounted, PathBuf)> {
     }
     let record = folder.path().join("reads.csv");
     let name = record.to_str().unwrap().to_owned();
-    let flags = [&["--record", &name, "--kernel-readahead", "4KiB"], more].concat();
+    let control = folder.path().join("control").display().to_string();
+    let own = [
+        "--record",
+        &name,
+        "--kernel-readahead",
+        "4KiB",
+        "--control",
+        &control,
+    ];
+    let flags = [&own[..], more].concat();
     Some((Mounted::of(folder, &flags)?, record))
 }
 
@@ -50,10 +59,18 @@ fn a_record_has_each_read_with_its_file_in_order_and_advise_reads_it() {
         return;
     };
     read(&mounted, 40);
+    let control = mounted.folder.path().join("control");
+    let (_, said) = forerun(&["ctl".as_ref(), control.as_ref(), "stats".as_ref()]);
+    let stats: Value = serde_json::from_str(&said).unwrap();
+    assert!(stats["record"]["reads"].as_u64() >= Some(40), "{said}");
+    assert_eq!(stats["record"]["error"], Value::Null);
     mounted.signal(Signal::TERM);
     assert!(mounted.ended().success());
     let lines = lines(&record);
-    assert_eq!(lines[0].join(","), "time_us,pid,device,offset_bytes,bytes");
+    assert_eq!(
+        lines[0].join(","),
+        "time_us,thread,device,offset_bytes,bytes"
+    );
     let number = |line: &[String], at: usize| line[at].parse::<u64>().unwrap();
     let times: Vec<u64> = lines[1..].iter().map(|line| number(line, 0)).collect();
     assert!(times.is_sorted(), "{times:?}");

@@ -11,7 +11,7 @@
 
 use core::str::FromStr;
 
-use forerun_core::spec::{Choice, ChoiceError};
+use forerun_core::spec::{Choice, ChoiceError, Knows, Spec};
 
 use super::distances::Distances;
 use super::optimum::Uses;
@@ -71,17 +71,28 @@ pub enum Counter {
     Policy(Choice<Build>),
 }
 
-/// The name of the optimum beside the policies' own.
-pub const OPTIMUM: &str = "opt";
+/// The optimum, beside the policies.
+pub static OPTIMUM: Spec = Spec {
+    name: "opt",
+    summary: "gives up the object whose next use is farthest",
+    source: "Belady 1966 (MIN)",
+    unfit: "objects of several sizes, for which no optimum is known",
+    knows: Knows::Clairvoyant,
+    params: &[],
+};
 
 impl FromStr for Counter {
     type Err = ChoiceError;
 
     fn from_str(text: &str) -> Result<Self, ChoiceError> {
-        if text == OPTIMUM {
+        if text == OPTIMUM.name {
             return Ok(Self::Optimum);
         }
-        Choice::parse("policy", LIST, text).map(Self::Policy)
+        let mut parsed = Choice::parse("policy", LIST, text);
+        if let Err(ChoiceError::Unknown { known, .. }) = &mut parsed {
+            known.push(OPTIMUM.name);
+        }
+        parsed.map(Self::Policy)
     }
 }
 
@@ -133,14 +144,14 @@ impl Counter {
         self.count(references, capacities, warm_up)
     }
 
-    fn run(&self, capacity: u64, items: Items<'_>, warm: u64) -> Counts {
+    fn run(&self, capacity: u64, items: Items<'_>, warm: u64, objects: usize) -> Counts {
         match self {
             Self::Optimum => {
                 let uses = Uses::of(items.map(|(object, _)| object).collect());
                 uses.count(capacity, warm)
             }
             Self::Policy(choice) => {
-                let mut policy = choice.build()(capacity);
+                let mut policy = choice.build()(capacity, objects);
                 let mut counts = Counts::default();
                 for (at, (object, weight)) in (0..).zip(items) {
                     let is_hit = policy.reference(object, weight);
@@ -157,7 +168,9 @@ impl Counter {
         let sample = references.counted().sample_per_million;
         // The references of a sample stand for as many before them as its share says.
         let warm = scaled(warm_up, sample, 1);
-        let counts = self.run(scaled(capacity, sample, 1), &mut references.iter(), warm);
+        let objects = references.distinct();
+        let scaled_to = |parts| scaled(capacity, sample, parts);
+        let counts = self.run(scaled_to(1), &mut references.iter(), warm, objects);
         if sample >= WHOLE {
             return exact(counts);
         }
@@ -165,7 +178,7 @@ impl Counter {
             let mut own = references
                 .iter()
                 .filter(|(object, _)| references.group(*object, PARTS) == part);
-            self.run(scaled(capacity, sample, PARTS), &mut own, warm / PARTS)
+            self.run(scaled_to(PARTS), &mut own, warm / PARTS, objects)
         };
         let parts: Vec<Counts> = (0..PARTS).map(part).collect();
         let share = f64::from(sample) / f64::from(WHOLE);
@@ -215,12 +228,17 @@ fn optimum_at_all(uses: &Uses, capacities: &[u64], warm_up: u64) -> Vec<Counting
 
 /// LRU at one capacity, in lists without weights.
 fn lru_at(references: &References, capacity: u64, warm_up: u64) -> Counting {
-    let mut recency = Recency::new(usize::try_from(capacity).unwrap_or(usize::MAX));
-    let mut counts = Counts::default();
-    for (at, (object, _)) in (0..).zip(references.iter()) {
-        let is_hit = recency.touch(object);
-        if at >= warm_up {
-            counts.add(1, is_hit);
+    let capacity = usize::try_from(capacity).unwrap_or(usize::MAX);
+    let mut recency = Recency::with_blocks(capacity, references.distinct());
+    let (mut at, mut counts) = (0, Counts::default());
+    for batch in references.objects().chunks(Recency::BATCH) {
+        recency.look_ahead(batch);
+        for object in batch {
+            let is_hit = recency.touch(*object);
+            if at >= warm_up {
+                counts.add(1, is_hit);
+            }
+            at += 1;
         }
     }
     exact(counts)

@@ -6,6 +6,11 @@
 //! than a tree. A slot is four bytes and at most three quarters are used, so an entry costs 14 to
 //! 19 bytes with its number; two more for several *spaces*, such as devices that number their
 //! blocks each for itself.
+//!
+//! A lookup is two cache misses, one after the other. [`Numbering::look_ahead`] makes those of a batch of lookups overlap: it
+//! reads the slots of all, then the ids of all, and none of these reads waits for another.
+
+use std::hint::black_box;
 
 use crate::random::mix;
 
@@ -77,6 +82,23 @@ impl Numbering {
             }
             used => Some(used - 1),
         }
+    }
+
+    /// Most lookups of a batch: its reads are as many as a processor has under way at once.
+    pub const BATCH: usize = 32;
+
+    /// Brings what the lookups of a batch, at most [`Self::BATCH`], will read into the processor's caches.
+    pub fn look_ahead(&self, batch: impl Iterator<Item = (u16, u64)>) {
+        if self.slots.is_empty() {
+            return;
+        }
+        let (mask, mut used) = (self.slots.len() - 1, [0; Self::BATCH]);
+        for (used, (space, id)) in used.iter_mut().zip(batch) {
+            *used = self.slots[hash(space, id) & mask];
+        }
+        let ids = used.into_iter();
+        let ids = ids.filter_map(|used| self.ids.get((used as usize).wrapping_sub(1)));
+        black_box(ids.fold(0, |all, id| all ^ id));
     }
 
     /// The number of the `id` of this space, if it has one.

@@ -22,8 +22,8 @@ pub mod w_tinylfu;
 
 use forerun_core::spec::{Knows, Method, Param, Spec};
 
-/// Makes a policy for a cache of a given capacity.
-pub type Build = Box<dyn Fn(u64) -> Box<dyn Policy>>;
+/// Makes a policy for a cache of a given capacity, with memory for so many different objects; more may come.
+pub type Build = Box<dyn Fn(u64, usize) -> Box<dyn Policy>>;
 
 /// The policies. One entry a policy.
 pub static LIST: &[Method<Build>] = &[

@@ -10,6 +10,8 @@
 //! Used by the counting cache and by the host that streams; it has numbers only, which must be
 //! dense, because the array reaches to the largest.
 
+use std::hint::black_box;
+
 /// No block.
 const NONE: u32 = u32::MAX;
 
@@ -47,6 +49,32 @@ impl Recency {
             resident: 0,
             capacity,
         }
+    }
+
+    /// The same, with memory for so many different blocks; more may come.
+    #[must_use]
+    pub fn with_blocks(capacity: usize, blocks: usize) -> Self {
+        Self {
+            links: Vec::with_capacity(blocks),
+            ..Self::new(capacity)
+        }
+    }
+
+    /// Most uses of a batch.
+    pub const BATCH: usize = 32;
+
+    /// Brings what the uses of a batch of blocks, at most [`Self::BATCH`], will read into the processor's caches: their reads
+    /// overlap, where those of one use after the other wait for each other.
+    pub fn look_ahead(&self, batch: &[u32]) {
+        let mut neighbours = [ABSENT; Self::BATCH];
+        for (link, block) in neighbours.iter_mut().zip(batch) {
+            *link = self.links.get(*block as usize).copied().unwrap_or(ABSENT);
+        }
+        let of = |block: u32| self.links.get(block as usize).map_or(0, |link| link.newer);
+        let all = neighbours
+            .iter()
+            .map(|link| of(link.newer) ^ of(link.older));
+        black_box(all.fold(0, |all, one| all ^ one));
     }
 
     /// Uses a block, and gives up the one used longest ago if that needs its place; whether it

@@ -77,6 +77,8 @@ impl core::error::Error for ReferencesError {}
 pub struct References {
     counted: Counted,
     numbering: Numbering,
+    /// References that have no number yet: device, block and weight. Lookups of a batch overlap.
+    pending: Vec<(u16, u64, u32)>,
     objects: Vec<u32>,
     /// By sizes, the weight of each reference.
     weights: Vec<u32>,
@@ -99,6 +101,7 @@ impl References {
         Self {
             counted,
             numbering: Numbering::default(),
+            pending: Vec::with_capacity(Numbering::BATCH),
             objects: Vec::new(),
             weights: Vec::new(),
             all: 0,
@@ -108,7 +111,7 @@ impl References {
         }
     }
 
-    /// Adds the references of a request.
+    /// Adds the references of a request; the last ones are there after [`Self::end`].
     ///
     /// # Errors
     /// See [`ReferencesError`].
@@ -128,10 +131,24 @@ impl References {
             self.all += 1;
             self.all_weight += u64::from(weight);
             if self.is_sampled(device, block) {
-                self.keep(device, block, weight)?;
+                self.pending.push((device, block, weight));
+                if self.pending.len() == Numbering::BATCH {
+                    self.keep_pending()?;
+                }
             }
         }
         Ok(())
+    }
+
+    fn keep_pending(&mut self) -> Result<(), ReferencesError> {
+        let mut pending = core::mem::take(&mut self.pending);
+        let keys = pending.iter().map(|(device, block, _)| (*device, *block));
+        self.numbering.look_ahead(keys);
+        let mut all = pending.drain(..);
+        let kept = all.try_for_each(|(device, block, weight)| self.keep(device, block, weight));
+        drop(all);
+        self.pending = pending;
+        kept
     }
 
     fn is_sampled(&self, device: u16, block: u64) -> bool {
@@ -181,9 +198,20 @@ impl References {
         Uses::of(core::mem::take(&mut self.objects))
     }
 
-    /// Frees the lookup of objects, once all references are there.
-    pub fn end(&mut self) {
+    /// Keeps the last references, once all were added, and frees the lookup of objects.
+    ///
+    /// # Errors
+    /// There is no memory for them.
+    pub fn end(&mut self) -> Result<(), ReferencesError> {
+        self.keep_pending()?;
         self.numbering.forget_lookup();
+        Ok(())
+    }
+
+    /// The object of each reference that is kept.
+    #[must_use]
+    pub fn objects(&self) -> &[u32] {
+        &self.objects
     }
 
     /// How many are kept.
@@ -261,6 +289,7 @@ mod tests {
         for record in [Record::range(4000, 200).unwrap(), Record::block(1), write] {
             references.add(&record).unwrap();
         }
+        references.end().unwrap();
         let found: Vec<_> = references.iter().collect();
         assert_eq!(found, [(0, 1), (1, 1), (1, 1)]);
         assert_eq!((references.writes(), references.footprint()), (1, 2));
@@ -280,6 +309,7 @@ mod tests {
         references.add(&sized(100)).unwrap();
         references.add(&sized(50)).unwrap();
         references.add(&Record::range(0, 1).unwrap()).unwrap();
+        references.end().unwrap();
         let found: Vec<_> = references.iter().collect();
         assert_eq!(found, [(0, 100), (0, 50), (1, 4096)]);
         assert_eq!(references.footprint(), 4196);
@@ -296,6 +326,7 @@ mod tests {
         for at in 0..200_000u64 {
             references.add(&Record::block(at % 100_000)).unwrap();
         }
+        references.end().unwrap();
         let distinct = references.distinct() as u64;
         assert!((9_700..10_300).contains(&distinct), "{distinct}");
         assert_eq!(

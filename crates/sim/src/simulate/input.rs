@@ -14,7 +14,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use forerun_core::Nanos;
-use forerun_core::spec::ChoiceError;
+use forerun_core::spec::{Choice, ChoiceError};
 
 use super::recorded::{Recorded, Room};
 use super::requests::{Manner, Placed, Records, Requests, RequestsError, Source};
@@ -219,6 +219,19 @@ impl Input {
     #[must_use]
     pub fn is_read_by(&self, preset: &Simulated) -> bool {
         self.source.is_some() && !(preset.is_hinted() && self.is_kept())
+    }
+}
+
+/// Whether there is a workload of this name with these parameters; it is not made.
+///
+/// # Errors
+/// See [`InputError`].
+pub fn check_workload(text: &str) -> Result<(), InputError> {
+    match synth_seed(text) {
+        Some(seed) => seed.map(drop).ok_or(InputError::Seed),
+        None => Choice::parse("workload", workload::LIST, text)
+            .map(drop)
+            .map_err(InputError::Workload),
     }
 }
 

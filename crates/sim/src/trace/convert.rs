@@ -46,6 +46,8 @@ pub struct Converted {
     pub lost_responses: u64,
     /// Requests that lost their label.
     pub lost_labels: u64,
+    /// Requests that lost their process.
+    pub lost_processes: u64,
 }
 
 /// Why a trace cannot be converted.
@@ -143,6 +145,7 @@ impl Converted {
         self.lost_computes += u64::from(!holds.compute && record.compute.is_some());
         self.lost_responses += u64::from(!holds.response && record.response.is_some());
         self.lost_labels += u64::from(!holds.label && record.label.is_some());
+        self.lost_processes += u64::from(!holds.process && record.process.is_some());
     }
 }
 

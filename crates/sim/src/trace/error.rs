@@ -98,6 +98,11 @@ pub enum Cause {
     },
     /// There is no request in it.
     Empty,
+    /// There is none in the part that is wanted.
+    Unwanted {
+        /// Requests that are not.
+        requests: u64,
+    },
     /// No format was named, and none fits or several do.
     Unknown {
         /// The first line, or a piece of it.
@@ -191,6 +196,10 @@ impl fmt::Display for Cause {
             Self::Names { max } => write!(f, "more than {max} different names: number them"),
             Self::Long { max } => write!(f, "more than {max} requests, which must all be kept"),
             Self::Empty => f.write_str("there is no request in it"),
+            Self::Unwanted { requests } => write!(
+                f,
+                "none of its {requests} requests is in the part that --from, --until and --only-.. say"
+            ),
             Self::Unknown { found, fitting } if fitting.is_empty() => write!(
                 f,
                 "{found:?}: it looks like none of the formats: --trace-format names one (see `forerun list formats`), \
@@ -244,8 +253,7 @@ impl TraceError {
     /// A file that could not be opened.
     #[must_use]
     pub fn unread(file: &str, error: &io::Error) -> Self {
-        let cause = Cause::Io(error.to_string());
-        Self::new(file, None, None, cause, None)
+        Self::new(file, None, None, Cause::Io(words(error)), None)
     }
 
     /// The file's name as it was given.
@@ -302,6 +310,12 @@ impl core::error::Error for TraceError {}
 
 impl From<io::Error> for Cause {
     fn from(error: io::Error) -> Self {
-        Self::Io(error.to_string())
+        Self::Io(words(&error))
     }
+}
+
+/// The message of an error of the system without its number.
+fn words(error: &io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error ").next().unwrap_or(&text).to_owned()
 }

@@ -213,6 +213,16 @@ impl Ids {
 
     pub(super) fn number(&mut self, word: &[u8]) -> Result<u64, Cause> {
         let value = digits(word);
+        // A number that is too large is no name: as one, it would lose its place among the others.
+        let is_too_large =
+            value.is_none() && !word.is_empty() && word.iter().all(u8::is_ascii_digit);
+        if is_too_large && (!self.is_decided || self.names.is_none()) {
+            return Err(Cause::field(
+                self.field,
+                word,
+                "a number below 2^64, or a name",
+            ));
+        }
         if !self.is_decided {
             self.is_decided = true;
             self.names = value.is_none().then(|| Names::new(self.max));
@@ -270,6 +280,18 @@ mod tests {
         assert!(sectors(b"36028797018963968", b"0").is_err());
         assert!(sectors(b"36028797018963967", b"1").is_err());
         assert!(sectors(b"0", b"8388608").is_err());
+    }
+
+    #[test]
+    fn a_number_beyond_64_bits_is_no_name_unless_the_first_was_one() {
+        let (most, beyond) = (&b"18446744073709551615"[..], &b"18446744073709551616"[..]);
+        let mut ids = Ids::default();
+        assert!(ids.number(beyond).is_err() && !ids.are_names());
+        assert_eq!(ids.number(most), Ok(u64::MAX));
+        assert!(ids.number(beyond).is_err());
+        let mut names = Ids::default();
+        assert_eq!((names.number(b"a"), names.number(beyond)), (Ok(0), Ok(1)));
+        assert_eq!(names.number(beyond), Ok(1));
     }
 
     #[test]

@@ -106,6 +106,8 @@ pub struct Holds {
     pub response: bool,
     /// The behaviour of the drive's cache.
     pub label: bool,
+    /// The process that made it.
+    pub process: bool,
 }
 
 /// Kinds of place that a format can hold.
@@ -135,6 +137,7 @@ pub(super) const BLOCKS_ONLY: Holds = Holds {
     compute: false,
     response: false,
     label: false,
+    process: false,
 };
 
 /// The facts in a block trace with time, device and direction: the shape that most of them share.

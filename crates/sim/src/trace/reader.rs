@@ -152,6 +152,11 @@ impl Records {
         self.given
     }
 
+    /// The request last given out cannot be used.
+    pub(super) fn refused(&self, cause: Cause) -> TraceError {
+        TraceError::new(&self.file, Some(self.format.name), self.given, cause, None)
+    }
+
     /// Gives out a request.
     fn give(&mut self, (at, record): Placed) -> Record {
         self.given = Some(at);

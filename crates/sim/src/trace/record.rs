@@ -87,6 +87,8 @@ pub struct Record {
     pub bytes: u32,
     /// The device, or the file where a format has files.
     pub device: u32,
+    /// The process that made it, or its thread.
+    pub process: Option<u32>,
     /// Its direction.
     pub op: Op,
     /// The behaviour of the drive's cache.
@@ -108,6 +110,7 @@ impl Record {
             is_named: false,
             bytes: 0,
             device: 0,
+            process: None,
             op: Op::Read,
             label: None,
             arrival: None,

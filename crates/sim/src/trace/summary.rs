@@ -33,10 +33,8 @@ pub struct Summary {
     pub references: u64,
     /// Different blocks, those of different devices apart.
     pub distinct_blocks: u64,
-    /// The lowest block.
-    pub first_block: u64,
-    /// The highest one.
-    pub last_block: u64,
+    /// From the lowest to the highest block of each device, both included, added up.
+    pub span_blocks: u64,
     /// Requests that begin where the one before on their device ended.
     pub sequential: u64,
     /// Requests with a time of issue.
@@ -86,7 +84,6 @@ impl Summary {
             block_bytes,
             summary: Self {
                 least_bytes: u32::MAX,
-                first_block: u64::MAX,
                 first_ns: u64::MAX,
                 ..Self::default()
             },
@@ -112,15 +109,6 @@ impl Summary {
         u64::try_from(share).unwrap_or(1000)
     }
 
-    /// From the lowest to the highest block, both included.
-    #[must_use]
-    pub fn span_blocks(&self) -> u64 {
-        if self.requests == 0 {
-            return 0;
-        }
-        (self.last_block - self.first_block).saturating_add(1)
-    }
-
     /// From the first to the last request.
     #[must_use]
     pub fn duration_ns(&self) -> u64 {
@@ -141,6 +129,8 @@ struct Seen {
     blocks: Numbering,
     /// Where the last request ended.
     end: Option<Place>,
+    /// The lowest and the highest block.
+    span: Option<(u64, u64)>,
 }
 
 impl Survey {
@@ -155,8 +145,8 @@ impl Survey {
             Place::Byte(at) => at.checked_add(record.bytes.into()).map(Place::Byte),
         };
         let blocks = record.blocks(self.block_bytes);
-        summary.first_block = summary.first_block.min(*blocks.start());
-        summary.last_block = summary.last_block.max(*blocks.end());
+        let (first, last) = seen.span.unwrap_or((u64::MAX, 0));
+        seen.span = Some((first.min(*blocks.start()), last.max(*blocks.end())));
         let mut known = summary.distinct_blocks;
         for block in blocks {
             summary.references += 1;
@@ -207,6 +197,10 @@ impl Survey {
 
     fn end(mut self) -> Summary {
         self.summary.devices = self.devices.len() as u64;
+        let spans = self.devices.values().filter_map(|seen| seen.span);
+        self.summary.span_blocks = spans.fold(0, |sum: u64, (first, last)| {
+            sum.saturating_add((last - first).saturating_add(1))
+        });
         if self.summary.requests == 0 {
             return Summary::default();
         }
@@ -246,7 +240,8 @@ mod tests {
             (summary.sequential, summary.sequential_per_mille()),
             (1, 333)
         );
-        assert_eq!((summary.span_blocks(), summary.duration_ns()), (3, 4));
+        // Blocks 1 to 3 of one device, and block 1 of the other.
+        assert_eq!((summary.span_blocks, summary.duration_ns()), (4, 4));
         assert_eq!((summary.mean_bytes(), summary.least_bytes), (4266, 512));
     }
 
@@ -255,7 +250,7 @@ mod tests {
         let none = std::iter::empty::<Result<_, Infallible>>();
         let summary = Summary::of(none, 4096, Bytes(0)).unwrap();
         assert_eq!(summary, Summary::default());
-        assert_eq!(summary.span_blocks() + summary.duration_ns(), 0);
+        assert_eq!(summary.span_blocks + summary.duration_ns(), 0);
     }
 
     #[test]

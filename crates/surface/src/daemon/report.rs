@@ -35,6 +35,9 @@ pub struct Report {
     /// Why the journal ends before the mount does; none if it does not.
     #[serde(default)]
     pub journal_error: Option<String>,
+    /// The record of reads, if there is one.
+    #[serde(default)]
+    pub record: Option<RecordReport>,
     /// The devices files are on, and their queues.
     pub queues: Vec<QueueReport>,
     /// What only a watch has; none of a mount.
@@ -52,6 +55,17 @@ impl Report {
             .chain(paths)
             .any(|own| Path::new(own) == path)
     }
+}
+
+/// A record of reads so far.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct RecordReport {
+    /// Reads that it has.
+    pub reads: u64,
+    /// Reads that came after its bound, or of more files than a trace may have.
+    pub left_out: u64,
+    /// Why it ends before the mount does; none if it does not.
+    pub error: Option<String>,
 }
 
 /// A watch, beside what it shares with a mount.

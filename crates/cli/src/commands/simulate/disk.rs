@@ -1,8 +1,9 @@
 //! The disk that the flags of a simulation name: a device by name, one from a user's file, or the theory.
 
-use forerun_sim::device::from_toml;
+use forerun_sim::device::{DeviceError, from_toml};
 use forerun_sim::simulate::disk::{Disk, DiskError};
 
+use super::with_nearest;
 use crate::args::Simulate;
 use crate::failure::Failure;
 use crate::files;
@@ -33,6 +34,9 @@ pub(super) fn disk(args: &Simulate) -> Result<Disk, Failure> {
         None => Disk::named(&args.device, scheduler),
     };
     disk.map_err(|e| match e {
+        DiskError::Device(text, DeviceError::Choice(error)) => {
+            Failure::Usage(format!("--device {text}: {}", with_nearest(&error)))
+        }
         DiskError::Device(text, error) => Failure::Usage(format!("--device {text}: {error}")),
         DiskError::Scheduler(name, error) => Failure::Usage(format!("--scheduler {name}: {error}")),
         DiskError::Unit => {

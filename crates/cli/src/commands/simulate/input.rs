@@ -5,17 +5,19 @@
 
 use std::path::Path;
 
+use forerun_core::spec::ChoiceError;
 use forerun_sim::simulate::disk::Disk;
 use forerun_sim::simulate::input::{BLOCK_BYTES, Input, InputError, suggest};
 use forerun_sim::simulate::recorded::Room;
 use forerun_sim::simulate::requests::{Manner, Open, Records, RequestsError, Source};
-use forerun_sim::trace::{self, TraceError};
+use forerun_sim::trace::TraceError;
 use indicatif::ProgressBar;
 
 use crate::args::{Reading, Simulate, Simulated};
 use crate::commands::trace::source::{Kept, Named};
-use crate::commands::trace::{options, unreadable};
+use crate::commands::trace::{opened_logs, unreadable};
 use crate::failure::Failure;
+use crate::flags::nearest_of;
 use crate::progress;
 use crate::quantity::size;
 
@@ -42,11 +44,14 @@ impl NamedInput {
     }
 
     fn trace(args: &Simulate, path: &Path, disk: &Disk, bar: ProgressBar) -> Result<Self, Failure> {
-        let trace = Named::new(path)?;
-        let (name, room) = (trace.name(), room(args, needs_references(args, disk)));
+        let traces = Named::all(path, &args.reading.merge)?;
+        let names: Vec<String> = traces.iter().map(Named::name).collect();
+        let (name, room) = (names.join(" + "), room(args, needs_references(args, disk)));
         let is_engine = |preset: &Simulated| !preset.is_hinted();
         let again = !room.keeps || args.preset.0.iter().any(is_engine);
-        let open = opener(name.clone(), trace.kept(again)?, &args.reading, &bar);
+        let kept = traces.into_iter().map(|trace| trace.kept(again));
+        let kept: Vec<Kept> = kept.collect::<Result<_, _>>()?;
+        let open = opener(names.into_iter().zip(kept).collect(), &args.reading, &bar)?;
         let records = open().map_err(|e| refused(args, &name, e.into()))?;
         let (block_bytes, records) = sized(args, &name, records);
         let manner = manner(args, block_bytes);
@@ -64,16 +69,31 @@ impl NamedInput {
 
     fn made(args: &Simulate, text: &str, bar: ProgressBar) -> Result<Self, Failure> {
         let refused = |why: String| Failure::Usage(format!("--workload {text}: {why}"));
+        if let Some(flag) = args.reading.values().keys().next() {
+            return Err(refused(format!("has no trace, which --{flag} is for")));
+        }
         let room = room(args, args.preset.0.iter().any(Simulated::is_hinted));
         let manner = manner(args, args.block_bytes.unwrap_or(BLOCK_BYTES));
         let input = Input::of_workload(text, manner, room).map_err(|e| match e {
             InputError::Think => Failure::Usage(format!("--think: {e}")),
             InputError::Requests(error) => refused(memory(args, &error)),
-            other => refused(other.to_string()),
+            other => no_workload(text, &other),
         })?;
         let name = text.to_owned();
         Ok(Self { name, input, bar })
     }
+}
+
+/// A workload that there is not.
+pub(super) fn no_workload(text: &str, error: &InputError) -> Failure {
+    let why = match error {
+        InputError::Workload(ChoiceError::Unknown { name, known, .. }) => {
+            let known = known.iter().copied().chain(["synth"]);
+            format!("{error}; the nearest are {}", nearest_of(name, known))
+        }
+        other => other.to_string(),
+    };
+    Failure::Usage(format!("--workload {text}: {why}"))
 }
 
 /// The size of a block as asked for, or as the requests at the beginning of a trace say; and all
@@ -102,12 +122,20 @@ fn manner(args: &Simulate, block_bytes: u32) -> Manner {
     }
 }
 
-/// Opens a trace; reading moves the bar.
-fn opener(name: String, trace: Kept, reading: &Reading, bar: &ProgressBar) -> Open {
-    let (format, options, bar) = (reading.trace_format, options(reading), bar.clone());
-    Box::new(move || {
-        let bytes = trace.open().map_err(|e| TraceError::unread(&name, &e))?;
-        let mut records = trace::read(&name, bytes, format, &options)?;
+/// Opens the logs of a trace; reading moves the bar.
+fn opener(
+    logs: Vec<(String, Kept)>,
+    reading: &Reading,
+    bar: &ProgressBar,
+) -> Result<Open, Failure> {
+    let (reading, filter, bar) = (reading.clone(), reading.filter()?, bar.clone());
+    Ok(Box::new(move || {
+        let opened = logs.iter().map(|(name, log)| {
+            let bytes = log.open().map_err(|e| TraceError::unread(name, &e))?;
+            Ok((name.clone(), bytes))
+        });
+        let opened = opened.collect::<Result<Vec<_>, TraceError>>()?;
+        let mut records = opened_logs(opened, &reading, filter.clone())?;
         let (mut count, bar) = (0u64, bar.clone());
         Ok(Box::new(std::iter::from_fn(move || {
             let record = records.next()?;
@@ -117,7 +145,7 @@ fn opener(name: String, trace: Kept, reading: &Reading, bar: &ProgressBar) -> Op
             }
             Some(record.map(|record| (records.position(), record)))
         })))
-    })
+    }))
 }
 
 /// Whether any of the presets needs all references.

@@ -25,6 +25,8 @@ use crate::terminal::{self, Column};
 pub(super) struct Row {
     /// The trace as it was named; none of a workload.
     pub(super) trace: Option<String>,
+    /// The part of the trace; none for all.
+    pub(super) part: Option<String>,
     /// The workload as it was named.
     pub(super) workload: Option<String>,
     pub(super) preset: String,
@@ -93,6 +95,7 @@ impl Row {
         let recorded = recorded.filter(|_| !is_files && !is_unit);
         Ok(Self {
             trace: args.trace.is_some().then(|| input.to_owned()),
+            part: args.reading.part(),
             workload: args.workload.clone(),
             preset: preset.name().to_owned(),
             is_unit,
@@ -155,6 +158,7 @@ impl Row {
         };
         let mut columns = vec![
             ("trace", json!(self.trace)),
+            ("part", json!(self.part)),
             ("workload", json!(self.workload)),
             ("preset", json!(self.preset)),
             ("device", json!(self.device)),

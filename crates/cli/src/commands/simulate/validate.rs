@@ -10,14 +10,13 @@ use std::sync::Arc;
 use forerun_core::Nanos;
 use forerun_sim::device::Model;
 use forerun_sim::device::hdd::Drawing;
-use forerun_sim::trace::read;
 use forerun_sim::validate::{self, Compared, Measured, ValidateError, mean_ms, percentile};
 use serde_json::{Value, json};
 
 use super::disk::disk;
 use crate::args::{Format, Simulate};
 use crate::commands::trace::source::Named;
-use crate::commands::trace::{options, unreadable};
+use crate::commands::trace::{logs, unreadable};
 use crate::failure::Failure;
 
 /// Columns and lines of the plot.
@@ -36,15 +35,12 @@ pub(super) fn run(args: &Simulate, out: &mut dyn Write) -> Result<(), Failure> {
         return Err(Failure::Usage("--validate takes a trace".to_owned()));
     };
     let drawing = drawing(args)?;
-    let trace = Named::new(path)?;
-    let name = trace.name();
-    let format = args.reading.trace_format;
-    let records = read(&name, trace.open()?, format, &options(&args.reading));
-    let records = records.map_err(|e| unreadable(&e))?;
-    let requests = validate::requests(records, &drawing).map_err(|e| match e {
-        ValidateError::Trace(error) => unreadable(&error),
-        other => Failure::Usage(format!("{name}: {other}")),
-    })?;
+    let name = Named::new(path)?.name();
+    let requests =
+        validate::requests(logs(path, &args.reading)?, &drawing).map_err(|e| match e {
+            ValidateError::Trace(error) => unreadable(&error),
+            other => Failure::Usage(format!("{name}: {other}")),
+        })?;
     let times = validate::replay(&drawing, &requests);
     let of = |is_in: fn(&Measured) -> bool| Compared::new(&requests, &times, is_in);
     let compared = [

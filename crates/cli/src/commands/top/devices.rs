@@ -8,7 +8,7 @@
 //! ```
 //!
 //! The costs are the engine's [estimate](crate::estimate): a question mark means that this figure
-//! is still the prior of the last word. The lines fit 80 columns up to 9,999 requests that measured
+//! is still the prior of the last word, and a dash that too few requests completed. The lines fit 80 columns up to 9,999 requests that measured
 //! all of them, of a device whose name has eight letters, as `emulated`.
 
 use ratatui::style::{Style, Stylize};
@@ -93,6 +93,7 @@ mod tests {
             queue(Some(4), Basis::Told, 9_999),
             queue(Some(4), Basis::Told, 0),
             queue(Some(1), Basis::System, 1),
+            queue(Some(1), Basis::System, 32),
             queue(None, Basis::System, 0),
             serde_json::from_value(old).unwrap(),
         ];
@@ -105,8 +106,9 @@ mod tests {
             snapbox::str![[r#"
 DEVICE   QUEUED FLIGHT   SWITCH        RATE SERVERS    DEPTH  FROM
 emulated     12      2  12.0 ms  220.0 MB/s       4  2.64 MB  9,999 requests
-emulated     12      2 12.0 ms? 220.0 MB/s?       4  2.64 MB  requests, ? told
-emulated     12      2 12.0 ms?  220.0 MB/s      1?  2.64 MB  1 request, ? system
+emulated     12      2        -           -       -        -  requests, ? told
+emulated     12      2        -           -       -        -  1 request, ? system
+emulated     12      2  12.0 ms  220.0 MB/s      1?  2.64 MB  32 requests, ? system
 emulated     12      2  12.0 ms  220.0 MB/s       ?  2.64 MB  system
 259:12        0      0        -           -       -        -  -
 "#]]

@@ -44,7 +44,7 @@ pub(super) fn draw(
 ) {
     let head = match &report.watch {
         Some(watch) => watched::head(report, watch, rates),
-        None => lines(report, rates).into(),
+        None => lines(report, rates),
     };
     let left = report.watch.as_ref().map(watched::not_steered);
     let left = left.unwrap_or_default();
@@ -124,7 +124,7 @@ pub(super) fn as_text(report: &Report, rates: &Rates, (columns, rows): (u16, u16
     format!("{}\n", text.trim_end())
 }
 
-fn lines<'a>(report: &Report, rates: &Rates) -> [Line<'a>; 6] {
+fn lines<'a>(report: &Report, rates: &Rates) -> Vec<Line<'a>> {
     let block = report.block_bytes as f64;
     let reads = rates.of("reads").max(f64::MIN_POSITIVE);
     let share = |name: &str| format!("{:.1} %", rates.of(name) / reads * 100.0);
@@ -148,7 +148,7 @@ fn lines<'a>(report: &Report, rates: &Rates) -> [Line<'a>; 6] {
         fetched.push(("device busy", busy));
     }
     let title = format!("{} on {}", report.source, report.mountpoint);
-    [
+    let mut lines = vec![
         line(
             "forerun",
             title,
@@ -185,7 +185,28 @@ fn lines<'a>(report: &Report, rates: &Rates) -> [Line<'a>; 6] {
         ),
         line("memory", String::new(), &memory),
         open_files(report),
-    ]
+    ];
+    lines.extend(records(report));
+    lines
+}
+
+/// How far the record of reads is, and the end of a record or a journal that ended early.
+fn records<'a>(report: &Report) -> Vec<Line<'a>> {
+    let clean = |text: &str| text.replace(char::is_control, "?");
+    let ended = |error: &str| ("ended", clean(error));
+    let mut lines = Vec::new();
+    if let Some(record) = &report.record {
+        let mut parts = vec![
+            ("reads", record.reads.to_string()),
+            ("left out", record.left_out.to_string()),
+        ];
+        parts.extend(record.error.as_deref().map(ended));
+        lines.push(line("record", String::new(), &parts));
+    }
+    if let Some(error) = &report.journal_error {
+        lines.push(line("journal", String::new(), &[ended(error)]));
+    }
+    lines
 }
 
 /// How many files are open, and how many of them the kernel reads from the source.
@@ -231,7 +252,7 @@ mod tests {
     use crate::estimate::{Basis, Estimate, Origins};
     use crate::mount::report::{
         DeviceReport, NotSteeredReport, OpenFileReport, PassthroughReport, QueueReport,
-        StreamReport, WatchReport,
+        RecordReport, StreamReport, WatchReport,
     };
 
     fn report() -> Report {
@@ -273,6 +294,7 @@ mod tests {
             counters: counters.as_object().unwrap().clone(),
             known_files: 3,
             journal_error: None,
+            record: None,
             watch: None,
             passthrough: PassthroughReport {
                 possible: true,
@@ -334,6 +356,24 @@ READ/S    AT    SIZE      WINDOW   AHEAD    WAIT PROCESS                FILE
 
 "#]]
         );
+    }
+
+    #[test]
+    fn a_record_or_a_journal_that_ended_has_a_line_with_its_cause() {
+        let mut report = report();
+        report.record = Some(RecordReport {
+            reads: 12,
+            left_out: 3,
+            error: Some("No space left on device".into()),
+        });
+        report.journal_error = Some("input/output\u{1b}error".into());
+        let text = as_text(&report, &Rates::since_start(&report), (100, 20));
+        let lines: Vec<&str> = text.lines().skip(6).take(2).collect();
+        let wanted = [
+            "record   reads 12   left out 3   ended No space left on device",
+            "journal  ended input/output?error",
+        ];
+        assert_eq!(lines, wanted, "{text}");
     }
 
     #[test]

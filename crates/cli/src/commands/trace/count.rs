@@ -10,7 +10,7 @@ use forerun_sim::count::counting::{Counter, Counting, Ratio};
 use forerun_sim::count::references::{Counted, References, ReferencesError, WHOLE};
 use serde_json::{Map, Value, json};
 
-use super::{counted, records};
+use super::{counted, logs};
 use crate::args::{Capacity, Format, TraceCount};
 use crate::failure::Failure;
 use crate::progress;
@@ -47,7 +47,6 @@ fn count(args: &TraceCount) -> Result<(Vec<Row>, References), Failure> {
         return Err(Failure::Usage(why.to_owned()));
     }
     let mut references = references(args)?;
-    references.end();
     let capacities = capacities(args, &references)?;
     let policies = &args.policy.0;
     // The optimum last, which needs the memory of the references.
@@ -86,7 +85,7 @@ fn references(args: &TraceCount) -> Result<References, Failure> {
         sample_per_million: args.sample.unwrap_or(WHOLE),
         memory_bytes: args.trace_memory.0,
     });
-    let mut records = records(&args.file, &args.reading)?;
+    let mut records = logs(&args.file, &args.reading)?;
     let bar = progress::steps_without_end("requests");
     let refused = |error: ReferencesError| match error {
         ReferencesError::Memory { .. } => {
@@ -102,6 +101,7 @@ fn references(args: &TraceCount) -> Result<References, Failure> {
         let record = record.map_err(|error| super::unreadable(&error))?;
         references.add(&record).map_err(refused)?;
     }
+    references.end().map_err(refused)?;
     bar.finish_and_clear();
     if references.writes() > 0 {
         let writes = references.writes();

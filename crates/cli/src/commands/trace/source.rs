@@ -50,6 +50,15 @@ impl Named {
         Ok(Self { path, is_pipe })
     }
 
+    /// A trace and its further logs.
+    ///
+    /// # Errors
+    /// See [`Self::new`].
+    pub fn all(path: &Path, more: &[PathBuf]) -> Result<Vec<Self>, Failure> {
+        let paths = std::iter::once(path).chain(more.iter().map(PathBuf::as_path));
+        paths.map(Self::new).collect()
+    }
+
     /// As messages name it.
     #[must_use]
     pub fn name(&self) -> String {

@@ -4,7 +4,8 @@
 
 use std::time::Duration;
 
-use super::{Print, command, headline, readers, rows, share, side};
+use super::told::Told;
+use super::{command, headline, readers, rows, share, side};
 use crate::args::Try;
 use crate::failure::Failure;
 use crate::sources::Sources;
@@ -23,18 +24,18 @@ const CHOICE_PERCENT: u32 = 10;
 /// The longest run of a peer that is chosen from.
 const CHOICE_MAX: Duration = Duration::from_secs(2);
 
-pub(super) fn run(args: &Try, url: &str, print: Print<'_>) -> Result<(), Failure> {
+pub(super) fn run(args: &Try, url: &str, told: &mut Told<'_>) -> Result<(), Failure> {
     let sources = Sources::within(args.memory).anonymous(args.anonymous);
     let (objects, chosen) = Objects::of(sources.tree(url)?)?;
-    print(busy::warning().unwrap_or_default())?;
+    told.text(&busy::warning().unwrap_or_default())?;
     let what = format!(
         "Read in turns, for at most {} s; ranges are GETs of 8 MiB, one after the other",
         args.seconds
     );
-    print(headline(args, &chosen, "object", &what))?;
-    let peer = best_peer(args, &sources, url, &chosen, print)?;
+    told.text(&headline(args, &chosen, "object", &what))?;
+    let peer = best_peer(args, &sources, url, &chosen, told)?;
     let ranges = Ranges { objects };
-    let forerun = side(args, &chosen, print)?;
+    let forerun = side(args, &chosen, told)?;
     let mut names = vec![Some(RANGES)];
     let mut sides: Vec<&dyn Side> = vec![&ranges];
     if let Some((name, peer)) = &peer {
@@ -43,8 +44,8 @@ pub(super) fn run(args: &Try, url: &str, print: Print<'_>) -> Result<(), Failure
     }
     sides.push(forerun.as_ref());
     // Caches of a store or a peer cannot be emptied from here: each run begins with other parts and a new mount.
-    let rows = rows(args, &chosen, &names, &sides, &|_| Ok(()))?;
-    print(verdict::text_of_store(&rows, &command(args, &chosen)))
+    let rows = rows(args, &chosen, &names, &sides, &|_| Ok(()), told)?;
+    told.text(&verdict::text_of_store(&rows, &command(args, &chosen)))
 }
 
 /// A side and its name.
@@ -56,7 +57,7 @@ fn best_peer(
     sources: &Sources,
     url: &str,
     chosen: &Chosen,
-    print: Print<'_>,
+    told: &mut Told<'_>,
 ) -> Result<Option<Named>, Failure> {
     let Some(bucket) = Bucket::of(url) else {
         return Ok(None);
@@ -70,7 +71,9 @@ fn best_peer(
     };
     let installed = peers::installed(&bucket);
     if installed.is_empty() {
-        print("Neither rclone, s3fs-fuse nor Python's s3fs is installed: beside plain ranges alone.\n\n".to_owned())?;
+        told.text(
+            "Neither rclone, s3fs-fuse nor Python's s3fs is installed: beside plain ranges alone.\n\n",
+        )?;
         return Ok(None);
     }
     let readers = readers(args, chosen).last().copied().unwrap_or(1);
@@ -84,7 +87,11 @@ fn best_peer(
                 best = Some((rate, name, peer));
             }
             Ok(_) => {}
-            Err(why) => print(format!("Without {name}, which cannot read this: {why}\n\n"))?,
+            Err(why) => {
+                told.text(&format!(
+                    "Without {name}, which cannot read this: {why}\n\n"
+                ))?;
+            }
         }
     }
     Ok(best.map(|(_, name, peer)| (name, peer)))

@@ -6,7 +6,8 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use super::{Print, command, quoted, rates, readers};
+use super::told::Told;
+use super::{command, quoted, rates, readers};
 use crate::args::Try;
 use crate::commands::tune::{all_knobs, check_writable, present, simulate};
 use crate::failure::Failure;
@@ -38,7 +39,7 @@ pub(super) fn run(
     devices: Devices,
     folder: &Folder,
     (kernel, forerun): (&Kernel, &dyn Side),
-    print: Print<'_>,
+    told: &mut Told<'_>,
 ) -> Result<(), Failure> {
     let (costs, setting) = best(args, chosen, &devices)?;
     let (switching, rate) = (
@@ -46,7 +47,7 @@ pub(super) fn run(
         rough_size(costs.rate as f64),
     );
     let (read_ahead, present) = (setting.read_ahead_kib, devices.read_ahead_kib);
-    print(format!(
+    told.text(&format!(
         "Tuned: read-ahead {read_ahead} KiB in place of {present}, best in the simulator of a device of {switching} a \
          switch and {rate}/s.\n\n"
     ))?;
@@ -65,7 +66,7 @@ pub(super) fn run(
     let watched = match watched.begin() {
         Ok(_) => Some(watched),
         Err(why) => {
-            print(format!("Without a watch ({why}).\n\n"))?;
+            told.text(&format!("Without a watch ({why}).\n\n"))?;
             None
         }
     };
@@ -96,7 +97,8 @@ pub(super) fn run(
     let ways: Vec<Way> = ways
         .filter(|way| way.name != "watch" || watched.is_some())
         .collect();
-    print(choice::text(&all, &ways))
+    told.rates(&all, ways.iter().map(|way| way.name))?;
+    told.text(&choice::text(&all, &ways))
 }
 
 /// The setting that is best in the simulator.

@@ -109,6 +109,7 @@ impl SetUp {
             open_files: Vec::new(),
             device: None,
             journal_error: None,
+            record: None,
             queues: Vec::new(),
             watch: None,
         };

@@ -23,11 +23,11 @@ pub(super) const METHOD: Method<Build> = Method {
         &[],
     ),
     build: |_| {
-        Box::new(|capacity| {
+        Box::new(|capacity, objects| {
             Box::new(Arc {
                 capacity,
                 target: 0,
-                queues: Queues::new(),
+                queues: Queues::new(objects),
             })
         })
     },

@@ -26,12 +26,12 @@ pub(super) const METHOD: Method<Build> = Method {
     ),
     build: |v| {
         let uses_max = v.get("uses_max") as u8;
-        Box::new(move |capacity| {
+        Box::new(move |capacity, objects| {
             Box::new(Clock {
                 capacity,
                 uses_max,
-                queue: Queues::new(),
-                uses: Vec::new(),
+                queue: Queues::new(objects),
+                uses: Vec::with_capacity(objects),
             })
         })
     },

@@ -14,10 +14,10 @@ pub(super) const METHOD: Method<Build> = Method {
         &[],
     ),
     build: |_| {
-        Box::new(|capacity| {
+        Box::new(|capacity, objects| {
             Box::new(Fifo {
                 capacity,
-                queue: Queues::new(),
+                queue: Queues::new(objects),
             })
         })
     },

@@ -32,13 +32,13 @@ pub(super) const METHOD: Method<Build> = Method {
     ),
     build: |v| {
         let part = v.get("hir_per_mille");
-        Box::new(move |capacity| {
+        Box::new(move |capacity, objects| {
             Box::new(Lirs {
                 capacity,
                 low: capacity - share(capacity, part),
-                stack: Queues::new(),
-                queue: Queues::new(),
-                is_low: Vec::new(),
+                stack: Queues::new(objects),
+                queue: Queues::new(objects),
+                is_low: Vec::with_capacity(objects),
                 low_weight: 0,
             })
         })

@@ -17,10 +17,10 @@ pub(super) const METHOD: Method<Build> = Method {
         &[],
     ),
     build: |_| {
-        Box::new(|capacity| {
+        Box::new(|capacity, objects| {
             Box::new(Lru {
                 capacity,
-                queue: Queues::new(),
+                queue: Queues::new(objects),
             })
         })
     },

@@ -36,7 +36,8 @@ pub(super) struct Queues<const N: usize> {
 }
 
 impl<const N: usize> Queues<N> {
-    pub(super) fn new() -> Self {
+    /// Empty queues, with memory for so many objects.
+    pub(super) fn new(objects: usize) -> Self {
         let empty = Ends {
             front: NONE,
             back: NONE,
@@ -44,8 +45,8 @@ impl<const N: usize> Queues<N> {
             weight: 0,
         };
         Self {
-            nodes: Vec::new(),
-            places: Vec::new(),
+            nodes: Vec::with_capacity(objects),
+            places: Vec::with_capacity(objects),
             ends: [empty; N],
         }
     }

@@ -31,14 +31,14 @@ pub(super) const METHOD: Method<Build> = Method {
     ),
     build: |v| {
         let part = v.get("small_per_mille");
-        Box::new(move |capacity| {
+        Box::new(move |capacity, objects| {
             let small = share(capacity, part);
             Box::new(S3Fifo {
                 capacity,
                 small,
                 main: capacity - small,
-                queues: Queues::new(),
-                uses: Vec::new(),
+                queues: Queues::new(objects),
+                uses: Vec::with_capacity(objects),
                 was_full: false,
             })
         })

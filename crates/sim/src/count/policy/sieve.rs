@@ -19,11 +19,11 @@ pub(super) const METHOD: Method<Build> = Method {
         &[],
     ),
     build: |_| {
-        Box::new(|capacity| {
+        Box::new(|capacity, objects| {
             Box::new(Sieve {
                 capacity,
-                queue: Queues::new(),
-                is_used: Vec::new(),
+                queue: Queues::new(objects),
+                is_used: Vec::with_capacity(objects),
                 hand: None,
             })
         })

@@ -29,11 +29,11 @@ pub(super) const METHOD: Method<Build> = Method {
     ),
     build: |v| {
         let segments = v.get("segments") as usize;
-        Box::new(move |capacity| {
+        Box::new(move |capacity, objects| {
             Box::new(Slru {
                 capacity,
                 segments,
-                queues: Queues::new(),
+                queues: Queues::new(objects),
             })
         })
     },

@@ -37,12 +37,12 @@ pub(super) const METHOD: Method<Build> = Method {
     ),
     build: |v| {
         let (inside, outside) = (v.get("in_per_mille"), v.get("out_per_mille"));
-        Box::new(move |capacity| {
+        Box::new(move |capacity, objects| {
             Box::new(TwoQ {
                 capacity,
                 inside: share(capacity, inside),
                 outside: capacity.saturating_mul(outside) / 1000,
-                queues: Queues::new(),
+                queues: Queues::new(objects),
             })
         })
     },

@@ -36,7 +36,7 @@ pub(super) const METHOD: Method<Build> = Method {
     ),
     build: |v| {
         let (part, sample) = (v.get("window_per_mille"), v.get("sample_per_object"));
-        Box::new(move |capacity| {
+        Box::new(move |capacity, objects| {
             let window = share(capacity, part);
             let main = capacity - window;
             Box::new(WTinyLfu {
@@ -45,8 +45,8 @@ pub(super) const METHOD: Method<Build> = Method {
                 window,
                 main,
                 protected: main / 10 * 8 + main % 10 * 8 / 10,
-                queues: Queues::new(),
-                uses: Vec::new(),
+                queues: Queues::new(objects),
+                uses: Vec::with_capacity(objects),
                 counted: 0,
                 halvings: 0,
             })
@@ -61,11 +61,22 @@ const PROTECTED: usize = 2;
 /// Uses that are counted at most, four bits.
 const USES_MAX: u8 = 15;
 
-/// A count, as it was after so many halvings: those since are done when it is looked at.
+/// A count in the lowest four bits, as it was after so many halvings, which are above: those since are done when it is
+/// looked at. After 2^28 halvings counts are halved no more.
 #[derive(Clone, Copy, Debug, Default)]
-struct Uses {
-    count: u8,
-    halvings: u32,
+struct Uses(u32);
+
+const HALVINGS_MAX: u32 = u32::MAX >> 4;
+
+impl Uses {
+    fn new(count: u8, halvings: u32) -> Self {
+        Self(halvings << 4 | u32::from(count))
+    }
+
+    fn count(self, halvings: u32) -> u8 {
+        let count = (self.0 & u32::from(USES_MAX)) as u8;
+        count.checked_shr(halvings - (self.0 >> 4)).unwrap_or(0)
+    }
 }
 
 /// See the [module](self).
@@ -122,24 +133,21 @@ impl WTinyLfu {
         if at >= self.uses.len() {
             self.uses.resize(at + 1, Uses::default());
         }
-        self.uses[at] = Uses {
-            count: (self.uses(object) + 1).min(USES_MAX),
-            halvings: self.halvings,
-        };
+        let count = (self.uses(object) + 1).min(USES_MAX);
+        self.uses[at] = Uses::new(count, self.halvings);
         self.counted += 1;
         let resident: u64 = (WINDOW..=PROTECTED)
             .map(|queue| self.queues.objects(queue))
             .sum();
         if self.counted >= self.sample.saturating_mul(resident.max(1)) {
             self.counted /= 2;
-            self.halvings = self.halvings.saturating_add(1);
+            self.halvings = (self.halvings + 1).min(HALVINGS_MAX);
         }
     }
 
     /// The uses of an object of late.
     fn uses(&self, object: u32) -> u8 {
-        let Uses { count, halvings } = self.uses[object as usize];
-        count.checked_shr(self.halvings - halvings).unwrap_or(0)
+        self.uses[object as usize].count(self.halvings)
     }
 
     /// Brings the last object of the window into the main part, or gives it up.

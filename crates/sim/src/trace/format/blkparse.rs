@@ -15,9 +15,9 @@ use std::io::Write;
 use forerun_core::Nanos;
 
 use super::super::error::Cause;
-use super::super::fields::{Names, in_units, sectors, split, time};
+use super::super::fields::{Names, in_units, sectors, small, split, time};
 use super::super::record::{Op, Record};
-use super::{Decode, Encode, Format, TIMED_SECTORS, arrival_of, sectors_of};
+use super::{Decode, Encode, Format, Holds, TIMED_SECTORS, arrival_of, sectors_of};
 
 /// The format.
 pub const FORMAT: Format = Format {
@@ -27,7 +27,10 @@ pub const FORMAT: Format = Format {
     form: FORM,
     is_marked: true,
     is_sure: super::any_of_it,
-    holds: TIMED_SECTORS,
+    holds: Holds {
+        process: true,
+        ..TIMED_SECTORS
+    },
     reader: |_| {
         Box::new(Blkparse {
             devices: Names::new(DEVICES_MAX),
@@ -62,7 +65,7 @@ impl Decode for Blkparse {
         let form = || Cause::form(line, FORM);
         let mut words = split(line);
         let mut next = || words.next().ok_or_else(form);
-        let [device, _cpu, _sequence, seconds, _pid, action, rwbs] = [
+        let [device, _cpu, _sequence, seconds, pid, action, rwbs] = [
             next()?,
             next()?,
             next()?,
@@ -100,6 +103,7 @@ impl Decode for Blkparse {
         Ok(Some(Record {
             arrival: Some(Nanos(arrival)),
             device: self.devices.number(device)?,
+            process: Some(small("pid", pid)?),
             op,
             ..sectors(first, count)?
         }))
@@ -139,9 +143,10 @@ impl Encode for Writer {
         let (major, minor) = (record.device >> 20, record.device & 0xf_ffff);
         Ok(writeln!(
             out,
-            "{major:3},{minor:<3} 0 {:8} {:>15}     0  Q   {} {first} + {count} [forerun]",
+            "{major:3},{minor:<3} 0 {:8} {:>15} {:5}  Q   {} {first} + {count} [forerun]",
             self.sequence,
             in_units(arrival_of(record), SECOND),
+            record.process.unwrap_or(0),
             record.op.either('R', 'W'),
         )?)
     }

@@ -38,6 +38,7 @@ pub const FORMAT: Format = Format {
         compute: true,
         response: true,
         label: true,
+        process: true,
     },
     reader: |options| {
         Box::new(match &options.columns {
@@ -69,7 +70,7 @@ struct Writer {
 impl Encode for Writer {
     fn put(&mut self, record: &Record, out: &mut Vec<u8>) -> Result<(), Cause> {
         const HEADER: &str =
-            "time_ns,device,block,offset_bytes,bytes,op,compute_ns,response_ns,label\n";
+            "time_ns,device,block,offset_bytes,bytes,op,compute_ns,response_ns,label,pid\n";
         if !std::mem::replace(&mut self.began, true) {
             out.extend_from_slice(HEADER.as_bytes());
         }
@@ -80,7 +81,7 @@ impl Encode for Writer {
         };
         Ok(writeln!(
             out,
-            "{},{},{block},{offset},{},{},{},{},{}",
+            "{},{},{block},{offset},{},{},{},{},{},{}",
             cell(record.arrival),
             record.device,
             record.bytes,
@@ -88,6 +89,7 @@ impl Encode for Writer {
             cell(record.compute),
             cell(record.response),
             record.label.map_or("", Label::name),
+            record.process.map_or(String::new(), |pid| pid.to_string()),
         )?)
     }
 }

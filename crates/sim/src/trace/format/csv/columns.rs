@@ -16,9 +16,9 @@ use super::super::super::error::Cause;
 use super::super::super::fields::{SECTOR, digits};
 use super::super::super::record::Op;
 
-const COLUMNS: &str = "one whose meaning is known (time, block, offset, bytes, device, op, op_count, compute_ns, \
+const COLUMNS: &str = "one whose meaning is known (time, block, offset, bytes, device, pid, op, op_count, compute_ns, \
                        response_ns, label), once; --columns skips others";
-const KEYS: &str = "KEY=VALUE with KEY time-col, obj-id-col, obj-size-col, offset-col, device-col, op-col, \
+const KEYS: &str = "KEY=VALUE with KEY time-col, obj-id-col, obj-size-col, offset-col, device-col, process-col, op-col, \
                     count-col, response-col (a column from 1, each once), time-unit, response-unit (ns, us, ms, \
                     s, 100ns), offset-unit, size-unit (byte, sector), reads, writes, skips (names as R/GET), \
                     object-bytes (1 to 4294967296), delimiter (comma, tab, blank, or a character), has-header \
@@ -37,6 +37,7 @@ pub(in super::super) enum Role {
     Offset(u64),
     Bytes(u64),
     Device,
+    Process,
     Op,
     /// How often the request was made.
     Count,
@@ -85,8 +86,9 @@ pub(super) const NAMES: Names = &[
     ("response_ns", Role::Response(1)),
     ("response", Role::Response(SECOND)),
     ("label", Role::Label),
-    // Of the process: not a reader.
-    ("pid", Role::Skipped),
+    ("pid", Role::Process),
+    ("process", Role::Process),
+    ("thread", Role::Process),
 ];
 
 /// The bytes between two cells.
@@ -273,6 +275,7 @@ impl Told {
             "obj-size-col" => Role::Bytes(0),
             "offset-col" => Role::Offset(0),
             "device-col" => Role::Device,
+            "process-col" => Role::Process,
             "op-col" => Role::Op,
             "count-col" => Role::Count,
             "response-col" => Role::Response(0),

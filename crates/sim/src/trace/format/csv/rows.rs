@@ -34,6 +34,7 @@ pub(in super::super) struct Rows {
     form: &'static str,
     ids: Ids,
     devices: Ids,
+    processes: Ids,
     repeats: u32,
     left_out: u64,
 }
@@ -60,6 +61,7 @@ impl Rows {
             form,
             ids: Ids::default(),
             devices: Ids::new("device", DEVICES_MAX),
+            processes: Ids::new("process", DEVICES_MAX),
             repeats: 1,
             left_out: 0,
         }
@@ -93,7 +95,10 @@ impl Rows {
                 },
                 _ if cell.is_empty() => {}
                 Role::Block => row.block = Some(self.ids.number(cell)?),
-                Role::Device => row.record.device = device(&mut self.devices, cell)?,
+                Role::Device => row.record.device = numbered(&mut self.devices, "device", cell)?,
+                Role::Process => {
+                    row.record.process = Some(numbered(&mut self.processes, "process", cell)?);
+                }
                 Role::Count => self.repeats = count(cell)?,
                 role => row.take(*role, cell)?,
             }
@@ -110,10 +115,10 @@ impl Rows {
 /// As many as there are names of devices in the largest published trace, several times over.
 const DEVICES_MAX: usize = 1 << 16;
 
-fn device(devices: &mut Ids, cell: &[u8]) -> Result<u32, Cause> {
-    let number = devices.number(cell)?;
-    u32::try_from(number)
-        .map_err(|_| Cause::field("device", cell, "a name, or a number below 2^32"))
+/// The number of a device or a process.
+fn numbered(ids: &mut Ids, field: &'static str, cell: &[u8]) -> Result<u32, Cause> {
+    let number = ids.number(cell)?;
+    u32::try_from(number).map_err(|_| Cause::field(field, cell, "a name, or a number below 2^32"))
 }
 
 fn count(cell: &[u8]) -> Result<u32, Cause> {
@@ -181,7 +186,8 @@ impl Row {
                 let label = known.ok_or_else(|| Cause::field("label", cell, accepted))?;
                 record.label = Some(label.0);
             }
-            Role::Block | Role::Device | Role::Op | Role::Count | Role::Skipped => {}
+            Role::Block | Role::Device | Role::Process | Role::Op | Role::Count | Role::Skipped => {
+            }
         }
         Ok(())
     }
@@ -284,6 +290,7 @@ impl Encode for RowsWriter {
                     "{}",
                     record.op.either(first(&ops.reads), first(&ops.writes))
                 )?,
+                Role::Process => write!(out, "{}", record.process.unwrap_or(0))?,
                 Role::Count => write!(out, "1")?,
                 Role::Bytes(_) | Role::Compute | Role::Label | Role::Skipped => write!(out, "0")?,
             }
