@@ -212,7 +212,7 @@ impl Run {
             17 => self.pass(false),
             18 => {
                 let hint = self.order[choice % self.order.len()];
-                let kept = choice % 2 == 0;
+                let kept = choice.is_multiple_of(2);
                 self.handle(PlannerInput::Kept {
                     block: hint.block,
                     kept,

@@ -146,7 +146,7 @@ fn a_folder_that_crosses_mounts_is_filled_but_for_what_lies_elsewhere() {
     let _file = Over::new(&["--bind", other.to_str().unwrap()], paths[7].clone()).unwrap();
     fs::write(inner.join("small"), "small").unwrap();
     let watching = disk.watch(&[]);
-    for _ in 0..super::PASSES {
+    for _ in 0..PASSES {
         pass(&paths, 0..FILES);
         assert_eq!(fs::read(inner.join("small")).unwrap(), b"small");
     }
@@ -166,9 +166,9 @@ fn with_little_memory_no_file_is_filled_and_read_again() {
     let alone = device_bytes(&disk) - before;
     let watching = disk.watch(&["--memory", "4MiB"]);
     let before = device_bytes(&disk);
-    (0..super::PASSES).for_each(|_| pass(&paths, 0..FILES));
+    (0..PASSES).for_each(|_| pass(&paths, 0..FILES));
     let beside = device_bytes(&disk) - before;
     let text = watching.end();
-    let most = alone * u64::from(super::PASSES) * 105 / 100;
+    let most = alone * u64::from(PASSES) * 105 / 100;
     assert!(beside <= most, "{beside} of {alone} in each pass: {text}");
 }
