@@ -23,6 +23,7 @@
 
 pub mod args;
 pub mod bed;
+mod bench;
 pub mod changes;
 pub mod cold;
 pub mod content;

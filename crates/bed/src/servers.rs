@@ -32,6 +32,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::bed::Bed;
+use crate::bench::Bench;
 use crate::clock::Priority;
 use crate::failure::{At, Failure};
 use crate::plan::BedPaths;
@@ -39,7 +40,7 @@ use crate::state::State;
 use crate::table::side::Side;
 use crate::table::{check_rival, median};
 use crate::{clock, down, kernel, memory_group, needs, up};
-use one::{Bench, Measured};
+use one::Measured;
 
 /// Files that this module writes into the state directory.
 pub(crate) const WRITTEN: [&str; 6] = [

@@ -28,12 +28,13 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::bed::Bed;
+use crate::bench::Bench;
 use crate::clock::Priority;
 use crate::failure::{At, Failure};
 use crate::plan::BedPaths;
 use crate::state::State;
 use crate::{clock, down, memory_group, up};
-use side::{Bench, Measured, Side};
+use side::{Measured, Side};
 
 /// A comparison.
 #[derive(Clone, Debug)]

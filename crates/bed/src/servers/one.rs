@@ -4,20 +4,16 @@
 //! is the candidate; wrk stands for other machines and is not. Counters of the disks before and
 //! after give the requests that reached them.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use crate::bed::Bed;
+use crate::bench::Bench;
 use crate::failure::Failure;
-use crate::memory_group::Controller;
 use crate::mounted::{End, Mounted};
-use crate::plan::BedPaths;
 use crate::profile;
-use crate::state::State;
 use crate::status::{self, DiskUsage};
 use crate::table::rival;
 use crate::table::side::Side;
-use crate::thing::Thing;
-use crate::{cold, servers::media, servers::search};
+use crate::{servers::media, servers::search};
 
 use super::{Answers, Comparison, Server};
 
@@ -37,34 +33,12 @@ pub(super) struct Measured {
     pub(super) resident_max_bytes: Option<u64>,
 }
 
-/// A bed that is up, and the comparison on it.
-pub(super) struct Bench<'a> {
-    pub(super) bed: &'a Bed,
-    pub(super) place: &'a BedPaths,
-    pub(super) state: &'a mut State,
-    pub(super) comparison: &'a Comparison,
-    pub(super) controller: Option<&'a Controller>,
-}
-
-impl Bench<'_> {
+impl Bench<'_, Comparison> {
     pub(super) fn run(&mut self, side: &Side, clients: usize) -> Result<Measured, Failure> {
-        cold::again(self.bed, self.place, &side.queue(self.bed))?;
-        let group = self.make_group()?;
-        let measured = self.run_in(group.as_deref(), side, clients);
-        let undone = group.map_or(Ok(()), |path| Thing::Group { path }.undo());
-        let measured = measured?;
-        undone.map(|()| measured)
-    }
-
-    /// A new memory group for one run, where this machine has such.
-    fn make_group(&mut self) -> Result<Option<PathBuf>, Failure> {
-        let Some(controller) = self.controller else {
-            return Ok(None);
-        };
-        let path = controller.path(self.state.folder());
-        self.state.record(Thing::Group { path: path.clone() })?;
-        controller.make(&path, self.comparison.memory_bytes)?;
-        Ok(Some(path))
+        let (queue, memory) = (side.queue(self.bed), self.comparison.memory_bytes);
+        self.cold(&queue, memory, |bench, group| {
+            bench.run_in(group, side, clients)
+        })
     }
 
     fn run_in(

@@ -7,12 +7,13 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::bench::Bench;
 use crate::failure::Failure;
 use crate::mounted::{End, Mounted};
 use crate::plan::BedPaths;
 use crate::tool;
 
-use super::side::Bench;
+use super::Comparison;
 
 /// Memory of a reader of a FUSE mount beside the daemon: two requests of the kernel under way, 256
 /// KiB each, whose pages cannot be given up, and 32 KiB for its thread. Its buffer comes on top.
@@ -20,7 +21,7 @@ const READER_BYTES: u64 = (512 + 32) << 10;
 
 /// Starts it on the bed's files, and waits until it is mounted.
 pub(super) fn start(
-    bench: &mut Bench<'_>,
+    bench: &mut Bench<'_, Comparison>,
     group: Option<&Path>,
     preset: &str,
     profile: Option<PathBuf>,
