@@ -10,25 +10,55 @@
 //!   row 2   8  P  6  7                            8  P  6  7
 //! ```
 
-use super::Piece;
+use alloc::boxed::Box;
 
-/// Values of the parameter `rotation`.
-pub(super) const LEFT: u64 = 0;
-pub(super) const RIGHT: u64 = 1;
+use super::{Layout, Piece, raid0};
+use crate::spec::{Param, Values};
 
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Parity {
-    pub(super) strip: u64,
-    pub(super) parities: u64,
-    pub(super) rotation: u64,
+/// Values of [`ROTATION`].
+const LEFT: u64 = 0;
+const RIGHT: u64 = 1;
+
+const ROTATION: Param = Param {
+    name: "rotation",
+    summary: "0: left-symmetric, the default of md; 1: to the right, as btrfs does",
+    default: LEFT,
+    min: LEFT,
+    max: RIGHT,
+};
+
+pub(super) const PARAMS: &[Param] = &[raid0::STRIP, ROTATION];
+
+/// The layout with so many strips of parity a row.
+pub(super) fn build(parities: u64, values: &Values) -> Box<dyn Layout> {
+    Box::new(Parity {
+        strip: values.get(raid0::STRIP.name),
+        parities,
+        rotation: values.get(ROTATION.name),
+    })
 }
 
-impl Parity {
-    pub(super) fn data_members(&self, members: usize) -> usize {
+#[derive(Clone, Copy, Debug)]
+struct Parity {
+    strip: u64,
+    parities: u64,
+    rotation: u64,
+}
+
+impl Layout for Parity {
+    fn unit(&self) -> u64 {
+        self.strip
+    }
+
+    fn data_members(&self, members: usize) -> usize {
         members.saturating_sub(self.parities as usize).max(1)
     }
 
-    pub(super) fn piece(&self, offset: u64, members: usize) -> Piece {
+    fn accepts(&self, members: usize) -> bool {
+        (self.parities as usize + 1..=usize::from(u16::MAX)).contains(&members)
+    }
+
+    fn piece(&self, offset: u64, members: usize) -> Piece {
         let data = self.data_members(members) as u64;
         let count = (members as u64).max(1);
         let (strip, within) = (offset / self.strip, offset % self.strip);
