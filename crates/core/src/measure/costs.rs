@@ -31,15 +31,15 @@ const DISTANCES: usize = 16;
 /// Requests until a mean moves by this part and no more: an eighth follows a device within tens of
 /// requests and keeps a disk's rotation, which is chance, to a tenth.
 const GAIN: u64 = 8;
-/// A time counts for no more than so many times the mean, once there is one.
-const CLIP: u64 = 4;
+/// A time counts for no more than so many times the mean, once there is one; in 256ths.
+pub(super) const CLIP: u64 = 4 * ONE;
 /// So many requests in a row, each off by half or more on one side, are a change of the device: of
 /// a disk whose rotation is chance, one in a thousand such rows has this length.
 pub(super) const STREAK: u64 = 4;
 /// Ratios are in 256ths.
-const ONE: u64 = 256;
+pub(super) const ONE: u64 = 256;
 /// A request that takes less than such a part of the expected time came from a cache.
-const CACHED: u64 = 32;
+pub(super) const CACHED: u64 = 32;
 /// So many in a row are a device that became faster.
 const CACHED_MAX: u64 = 16;
 /// A class without requests for so many loses half of its weight: after 64 it has a sixteenth.
@@ -74,7 +74,7 @@ impl Mean {
         let (mean, count) = (self.time, self.count);
         let time = match count {
             0..GAIN => time,
-            _ => time.clamp(mean / CLIP, mean.saturating_mul(CLIP).max(1000)),
+            _ => time.clamp(mean * ONE / CLIP, (mean * CLIP / ONE).max(1000)),
         };
         let part = (count + 1).min(GAIN);
         self.time = mean - mean / part + time / part;

@@ -5,15 +5,17 @@
 //!
 //! - How much is hidden, only requests alone say: those that continue none, because a disk that was idle may
 //!   have to turn once to continue. Where all are alone there is nothing to compare.
-//! - A host is interrupted once for several requests, a *convoy*: the first seems to have taken all the time
-//!   and the others none. Each gets its part of the convoy's time so far, by its expected time. Of three
-//!   requests of 1 ms told after 3 ms, the times since the one before are 3, 0 and 0 ms: they count as 3, 1.5
-//!   and 1 ms, and a mean goes on to 1.
+//! - A host is told of several requests at once, a *convoy*: the first seems to have taken all the time and the
+//!   others next to none. A late request is held until one takes a quarter of its time again, and shares it with
+//!   those between that took next to none; where it was later than chance makes a disk's, with all of them. Three of
+//!   1 ms told of after 3 ms seem to take 3, 0 and 0 ms, and count as 1 ms each.
 //! - Strips one behind the other are taken as one request: how far apart they are told is half chance, and
 //!   all are of one length, which tells nothing of a rate.
 
+use alloc::vec::Vec;
+
 use super::Sample;
-use super::costs::Costs;
+use super::costs::{CACHED, CLIP, Costs, ONE};
 use crate::profile::SWITCHING_MAX;
 use crate::units::{Bytes, Nanos};
 
@@ -23,13 +25,20 @@ const ALONE: u32 = 128;
 /// 5 ms, of which a late thread's share is small.
 const STRIPS: u64 = 512 << 10;
 
+/// Ratios are in 256ths: half as long again as it should is late, and may be a disk's chance.
+const LATE: u64 = ONE * 3 / 2;
+/// A request that took such a part of the late one, or more, is no part of its convoy.
+const PART: u64 = 4;
+/// Most requests of a convoy: as many as a device is given by default.
+const CONVOY: usize = 256;
+
 /// See the [module](self).
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Single {
     /// Time of a request that passes hidden behind the one before it.
     hidden: u64,
-    /// Times taken and expected of the requests of a convoy.
-    convoy: (u64, u64),
+    /// Requests that are held, a late one first, until their times are told apart.
+    convoy: Convoy,
     /// Bytes and time of strips that continue each other.
     strips: (u64, u64),
     /// Requests alone since one was not, of those that continue the one before and of others.
@@ -40,7 +49,7 @@ impl Default for Single {
     fn default() -> Self {
         Self {
             hidden: 0,
-            convoy: (0, 0),
+            convoy: Convoy::default(),
             strips: (0, 0),
             since_joined: [ALONE; 2],
         }
@@ -67,8 +76,13 @@ impl Single {
                 true => self.hidden,
                 false => 0,
             };
-            let own = self.in_convoy(own, expected).saturating_add(hidden);
-            costs.learn(sample.distance, sample.bytes, Nanos(own));
+            let request = Request {
+                distance: sample.distance,
+                bytes: sample.bytes,
+                took: own.saturating_add(hidden),
+                expected,
+            };
+            self.convoy.add(costs, request);
         } else if kind == 1 {
             let part = match own.abs_diff(expected) > expected / 2 {
                 true => 2,
@@ -89,19 +103,64 @@ impl Single {
             costs.learn(Bytes(0), Bytes(bytes), Nanos(time));
         }
     }
+}
 
-    /// The time of a request since the one before: its part of the convoy's time so far.
-    fn in_convoy(&mut self, own: u64, expected: u64) -> u64 {
-        let (took, all) = self.convoy;
-        // Nothing was held back if the first took no longer than it should.
-        let was_late = took.saturating_mul(2) > all.saturating_mul(3);
-        if own >= expected / 4 || !was_late {
-            self.convoy = (own, expected);
-            return own;
+/// A request, and the time since the one before.
+#[derive(Clone, Copy, Debug)]
+struct Request {
+    distance: Bytes,
+    bytes: Bytes,
+    took: u64,
+    expected: u64,
+}
+
+impl Request {
+    /// By so many 256ths of the time it should take.
+    fn is_late(&self, by: u64) -> bool {
+        u128::from(self.took) * u128::from(ONE) > u128::from(self.expected) * u128::from(by)
+    }
+
+    /// Next to no time.
+    fn is_at_once(&self) -> bool {
+        self.took < self.expected / CACHED
+    }
+}
+
+/// A late request, and others that were told of with it.
+#[derive(Clone, Debug, Default)]
+struct Convoy {
+    requests: Vec<Request>,
+    took: u64,
+    expected: u64,
+}
+
+impl Convoy {
+    fn add(&mut self, costs: &mut Costs, request: Request) {
+        let first = self.requests.first();
+        let is_part = first.is_some_and(|first| request.took < first.took / PART);
+        if !is_part || self.requests.len() >= CONVOY {
+            self.end(costs);
         }
-        let (took, all) = (took.saturating_add(own), all.saturating_add(expected));
-        self.convoy = (took, all);
-        let part = u128::from(expected) * u128::from(took) / u128::from(all.max(1));
-        u64::try_from(part).unwrap_or(u64::MAX)
+        let is_odd = match self.requests.first() {
+            Some(first) => first.is_late(CLIP) || request.is_at_once(),
+            None => request.is_late(LATE),
+        };
+        if !is_odd {
+            return costs.learn(request.distance, request.bytes, Nanos(request.took));
+        }
+        self.took = self.took.saturating_add(request.took);
+        self.expected = self.expected.saturating_add(request.expected);
+        self.requests.push(request);
+    }
+
+    /// Each request took its part of the time.
+    fn end(&mut self, costs: &mut Costs) {
+        let (took, expected) = (u128::from(self.took), u128::from(self.expected.max(1)));
+        for request in self.requests.drain(..) {
+            let part = u128::from(request.expected) * took / expected;
+            let part = u64::try_from(part).unwrap_or(u64::MAX);
+            costs.learn(request.distance, request.bytes, Nanos(part));
+        }
+        (self.took, self.expected) = (0, 0);
     }
 }
