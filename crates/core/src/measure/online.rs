@@ -179,7 +179,7 @@ impl Online {
             self.settle(&epoch);
         }
         let seen = self.servers.was_seen.then(|| self.servers.whole());
-        self.probing.plan(seen);
+        self.probing.plan(sample.ended, seen);
     }
 
     /// An epoch ended: how many servers were at work?
@@ -223,8 +223,9 @@ impl Measure for Online {
             return limits.floor.min(limits.most);
         }
         let cheap = self.profile.switching(Bytes(u64::MAX)).0 < LATE;
-        let late = LATE * if cheap { CHEAP } else { 1 } / self.mean.max(1);
-        let late = u32::try_from(late).unwrap_or(u32::MAX).saturating_add(1);
+        let time = LATE * if cheap { CHEAP } else { 1 } * u64::from(self.servers.whole());
+        let late = u32::try_from(time / self.mean.max(1)).unwrap_or(u32::MAX);
+        let late = late.saturating_add(1);
         let least = limits.by_servers.max(limits.floor);
         least.max(late).min(limits.most)
     }
@@ -410,6 +411,68 @@ mod tests {
                     );
                 }
             }
+        }
+    }
+
+    /// A device of one server, told of as 1 ms and 1 GB/s.
+    fn one() -> Online {
+        let described = Profile::constant(Nanos(1_000_000), 1_000_000_000).unwrap();
+        let mut method = Online::default();
+        method.told(&described.with_servers(1).unwrap().with_most(256));
+        method
+    }
+
+    #[test]
+    fn a_host_that_is_told_of_many_requests_at_once_sees_the_time_of_each() {
+        let convoys = [
+            (3, 3_100_000),
+            (10, 2_000_000),
+            (40, 8_000_000),
+            (200, 30_000_000),
+        ];
+        for (convoy, gap) in convoys {
+            let (mut method, mut now) = (one(), 100_000_000);
+            for number in 0..50 * convoy {
+                now += if number % convoy == 0 { gap } else { 12_000 };
+                method.ended(&Sample {
+                    sent: Nanos(now - 50_000_000),
+                    ended: Nanos(now),
+                    bytes: Bytes(1 << 20),
+                    in_flight: 40,
+                    left: 40,
+                    ..Sample::default()
+                });
+            }
+            let expected = method.expected(Bytes(0), Bytes(1 << 20)).0;
+            let each = (gap + (convoy - 1) * 12_000) / convoy;
+            assert!(
+                (each / 2..each * 2).contains(&expected),
+                "{expected} where {convoy} are told of every {gap} ns"
+            );
+        }
+    }
+
+    #[test]
+    fn the_time_in_which_a_device_runs_out_is_a_small_part_however_long_it_takes() {
+        for runs_out in [2_000_000, 12_000_000, 100_000_000] {
+            let (mut method, mut now, mut lost) = (one(), 0, 0);
+            for _ in 0..200_000 {
+                let is_alone = method.limit() == 1;
+                let took = if is_alone { runs_out } else { 500_000 };
+                lost += if is_alone { took } else { 0 };
+                now += took;
+                method.ended(&Sample {
+                    sent: Nanos(now - 500_000),
+                    ended: Nanos(now),
+                    bytes: Bytes(1 << 19),
+                    in_flight: if is_alone { 1 } else { 8 },
+                    left: if is_alone { 1 } else { 8 },
+                    ahead: Nanos(4_000_000),
+                    ..Sample::default()
+                });
+            }
+            assert!(lost > 0, "nothing was measured");
+            assert!(32 * lost <= now + 64 * runs_out, "{lost} of {now} ns");
         }
     }
 

@@ -7,13 +7,16 @@
 //! - four where an epoch saw another number of servers, because changed costs look the same: at most once in 512
 //!   requests a server. On a store two if the first takes its expected time, none if the number grew and one of
 //!   the last 16 was on time;
-//! - twice as rarely each time that the device did not run out for it.
+//! - not before the device has worked for 32 times as long as the last such time took: while it runs out it does
+//!   half of its work, so a 64th is lost whatever the host needs to notice. A request that is never answered keeps
+//!   the device from running out, which takes long, and is tried as rarely.
 //!
 //! Example: a store of 30 ms that suddenly takes 60 for each of 16 requests has half of the workers or twice the
 //! costs. The next four requests wait until it has no other; they take 60 ms, too: the costs are twice as high.
 
 use super::costs::STREAK;
 use super::servers::EPOCH;
+use crate::units::Nanos;
 
 /// Requests between two that have the device for themselves, for each server: n servers lose at
 /// most the work of two, while it runs out and while that one is alone, which is a 64th.
@@ -23,9 +26,8 @@ const CHANGES_EVERY: u32 = 512;
 /// Others at a device only ever make a request slower: costs have not changed while one of so many, an epoch's,
 /// takes the time it takes alone, to a quarter. A disk is asked more often: it takes a time by chance as it turns.
 const ON_TIME: u32 = EPOCH;
-/// A request that is never answered keeps the device from running out, so it is tried ever more
-/// rarely.
-const PAUSES_MAX: u32 = 10;
+/// The device works so many times as long as it took to have it for a request alone.
+const REST: u64 = 32;
 
 /// See the [module](self).
 #[derive(Clone, Copy, Debug)]
@@ -40,8 +42,12 @@ pub(super) struct Probing {
     since_change: u32,
     /// They were measured since the last epoch that was believed.
     is_checked: bool,
-    /// How often in a row it was given up: twice as many requests each time until the next.
-    pauses: u32,
+    /// When the device was to run out, until it works again.
+    began: Option<Nanos>,
+    /// Until then it works.
+    rests: Nanos,
+    /// The last request to have it alone was given up.
+    is_hung: bool,
 }
 
 impl Default for Probing {
@@ -52,7 +58,9 @@ impl Default for Probing {
             since_on_time: u32::MAX,
             since_change: u32::MAX,
             is_checked: false,
-            pauses: 0,
+            began: None,
+            rests: Nanos(0),
+            is_hung: false,
         }
     }
 }
@@ -82,7 +90,7 @@ impl Probing {
         if is_served && self.since_on_time == 0 {
             self.left = self.left.min(1);
         }
-        (self.since_alone, self.pauses) = (0, 0);
+        (self.since_alone, self.is_hung) = (0, false);
     }
 
     /// A request was one of several; whether it brings the next that has the device for itself nearer.
@@ -92,10 +100,17 @@ impl Probing {
     }
 
     /// Has the next request the device for itself? The number of servers, where it was seen.
-    pub(super) fn plan(&mut self, servers: Option<u32>) {
+    pub(super) fn plan(&mut self, now: Nanos, servers: Option<u32>) {
+        if let Some(began) = self.began.take_if(|_| self.left == 0) {
+            let rest = now.since(began).0.saturating_mul(REST);
+            self.rests = Nanos(now.0.saturating_add(rest));
+        }
         let every = servers.map_or(EPOCH, |servers| EVERY.saturating_mul(servers));
-        if self.since_alone >= every << self.pauses {
+        if self.since_alone >= every && now >= self.rests {
             self.left = self.left.max(1);
+        }
+        if self.is_on() {
+            self.began.get_or_insert(now);
         }
     }
 
@@ -107,7 +122,7 @@ impl Probing {
         self.is_checked = is_due || (is_one && !self.is_checked);
         if self.is_checked {
             self.since_change = 0;
-            self.left = if self.pauses == 0 { STREAK } else { 0 };
+            self.left = if self.is_hung { 0 } else { STREAK };
         }
         self.is_checked
     }
@@ -120,8 +135,7 @@ impl Probing {
     /// The device answers nothing for long.
     pub(super) fn give_up(&mut self) {
         if self.left > 0 {
-            (self.left, self.since_alone) = (0, 0);
-            self.pauses = (self.pauses + 1).min(PAUSES_MAX);
+            (self.left, self.since_alone, self.is_hung) = (0, 0, true);
         }
     }
 }
