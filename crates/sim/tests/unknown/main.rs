@@ -28,7 +28,7 @@ fn the_table_of_unknown_devices_is_as_published() {
 
 /// The table's promise: within a tenth soon, within a twentieth in the long run; but for few
 /// readers of a modelled store, whose requests come back together as they went out, and for 64 of an
-/// array of disks of 1992 (0.89 in the long run), of a disk of 36 GB and of an array of those (0.94).
+/// array of disks of 1992 (0.89 in the long run) and of one of disks of 36 GB (0.94).
 #[test]
 fn all_rows_but_some_of_stores_keep_the_promise() {
     let golden = include_str!("../golden/unknown_devices.txt");
@@ -42,7 +42,7 @@ fn all_rows_but_some_of_stores_keep_the_promise() {
         let is_kept = after >= 0.9 && all >= 0.95;
         let least = match (words[0], words[1]) {
             ("array:hp97560", "64") => 0.88,
-            ("ibm_36gb_10k" | "array:ibm_36gb_10k", "64") => 0.94,
+            ("array:ibm_36gb_10k", "64") => 0.94,
             _ => 0.95,
         };
         assert!(
@@ -51,5 +51,5 @@ fn all_rows_but_some_of_stores_keep_the_promise() {
         );
         below += usize::from(!is_kept);
     }
-    assert!(below <= 14, "{below} rows");
+    assert!(below <= 11, "{below} rows");
 }
