@@ -92,7 +92,7 @@ const NOT_RUN: [&str; 2] = ["traces/*", "cargo "];
 /// Each page's fences of shell as one script, in a folder with nothing in it.
 #[test]
 fn the_shell_of_these_pages_runs_as_it_is_written_from_any_folder() {
-    for page in ["SIMULATE.md", "REPORT.md"] {
+    for page in ["SIMULATE.md", "REPLAY.md", "REPORT.md"] {
         let folder = tempfile::tempdir().unwrap();
         let (_, text) = document(page);
         let fences = text.split("```sh\n").skip(1);
@@ -100,7 +100,7 @@ fn the_shell_of_these_pages_runs_as_it_is_written_from_any_folder() {
         let fences: Vec<&str> = fences
             .filter(|fence| !NOT_RUN.iter().any(|part| fence.contains(part)))
             .collect();
-        assert!(fences.len() >= 3, "{page}: {fences:?}");
+        assert!(!fences.is_empty(), "{page}");
         let program = Path::new(env!("CARGO_BIN_EXE_forerun")).parent().unwrap();
         let output = Command::new("sh")
             .args(["-eu", "-c"])
@@ -197,7 +197,7 @@ fn each_method_whose_header_says_that_it_differs_has_a_row() {
 }
 
 /// Pages of tables and of methods, which no reader reads from their beginning to their end.
-const LONG: &[&str] = &["REPRODUCE", "SIMULATE", "WATCH"];
+const LONG: &[&str] = &["REPRODUCE"];
 
 const WORDS_MAX: usize = 2_000;
 
