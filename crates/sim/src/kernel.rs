@@ -44,7 +44,7 @@ const READ_AHEAD: Param = Param {
 const KERNEL: Spec = Spec {
     name: "kernel",
     summary: "page cache and readahead of Linux 6.18, each window up to one limit",
-    source: "Linux 6.18, mm/readahead.c",
+    source: "after Wu et al. 2010; events of a running Linux 6.18",
     unfit: "workloads whose readers take turns, walk folders or arrive in an open loop",
     knows: Knows::Online,
     params: &[READ_AHEAD],
