@@ -1,6 +1,6 @@
 //! RAID-5: strips by turns on all members but one, which has the parity of the row.
 //!
-//! The member with parity is another one in each row ([`parity`](super::parity) draws it), and no
+//! The member with parity is another one in each row ([`parity`] draws it), and no
 //! read goes there: strips of one member follow each other but for that, once in as many rows as
 //! there are members.
 

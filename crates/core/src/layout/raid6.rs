@@ -1,6 +1,6 @@
 //! RAID-6: strips by turns on all members but two, which have the parities of the row.
 //!
-//! As [RAID-5](super::raid5) with one member more; [`parity`](super::parity) draws the rotation. In
+//! As [RAID-5](super::raid5) with one member more; [`parity`] draws the rotation. In
 //! md's left-symmetric form row 0 is `Q 0 1 .. P`, in that of btrfs `0 1 .. P Q`.
 
 use alloc::boxed::Box;
