@@ -359,7 +359,9 @@ fn check_kernel(args: &Bench) -> Result<(), Failure> {
     }
     let refused = |why: &str| Err(Failure::Usage(format!("--preset kernel: {why}")));
     if args.clock == Clock::Virtual {
-        return refused("the simulator does not model the kernel; linux-2.6.24 is its algorithm");
+        return refused(
+            "its page cache is modelled by `forerun simulate` alone; linux-2.6.24 is its algorithm",
+        );
     }
     if args.storage.emulate.is_some() {
         return refused("the kernel cannot be slowed down by --emulate; linux-2.6.24 can be");

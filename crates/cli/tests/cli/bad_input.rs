@@ -254,7 +254,7 @@ error: invalid value 'many' for '--runs <N>': must be a whole number from 1 to 1
 $ forerun bench --longest-wait 0s
 error: invalid value '0s' for '--longest-wait <TIME>': must lie from 1ms to 3600s
 $ forerun bench --longest-wait 2h
-error: invalid value '2h' for '--longest-wait <TIME>': "h" is not a unit of duration: write it as in 8ms, 200us or 1.5s
+error: invalid value '2h' for '--longest-wait <TIME>': must lie from 1ms to 3600s
 $ forerun bench --longest-wait 1s --preset linux-2.6.24 --file-bytes 1
 forerun: --longest-wait: readers have no turns with --dispatch fifo
 
@@ -351,7 +351,7 @@ forerun: --preset kernel: the kernel reads real files only: give a DIR or FILE
 $ forerun bench --preset kernel --emulate switching=8ms,rate=80MB/s Cargo.toml
 forerun: --preset kernel: the kernel cannot be slowed down by --emulate; linux-2.6.24 can be
 $ forerun bench --preset kernel --clock virtual
-forerun: --preset kernel: the simulator does not model the kernel; linux-2.6.24 is its algorithm
+forerun: --preset kernel: its page cache is modelled by `forerun simulate` alone; linux-2.6.24 is its algorithm
 $ forerun bench --clock virtual Cargo.toml
 forerun: --clock virtual: reads no real files: leave DIR and FILE out and give --file-bytes
 $ forerun bench --journal /nowhere/j --preset cp,ap

@@ -65,8 +65,8 @@ impl fmt::Display for KernelError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Workload => f.write_str(
-                "its readers are no processes of their own that read one file each from the begin of the run: take a \
-                 preset of the engine",
+                "a simulated kernel takes a --workload whose readers are processes of their own, each with one file \
+                 from the begin of the run, as many-readers: for this one take a preset of the engine",
             ),
             Self::NoFile(reader) => write!(f, "reader {reader} reads a file that is not there"),
             Self::Settings(error) => error.fmt(f),

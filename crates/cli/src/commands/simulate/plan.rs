@@ -84,7 +84,7 @@ fn refused(
         }
         Refusal::Untimed if args.when.is_none() => format!("{input}: --arrivals: {refusal}"),
         Refusal::Untimed => format!("{input}: --loop: {refusal}"),
-        Refusal::Kernel => format!("--preset {preset}: --workload {input}: {refusal}"),
+        Refusal::Kernel => of_preset(&format!("{input}: {refusal}")),
         Refusal::Unit => of_preset("--device unit is for hinted methods"),
         Refusal::FirstUse => format!(
             "--place dense with --preset {preset}: {refusal}; without --place blocks lie at their number"
