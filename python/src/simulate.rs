@@ -38,8 +38,13 @@ pub(crate) fn options(of: &str) -> Vec<(String, Option<String>, bool, String)> {
     let flags = flags::flags(path).into_iter();
     let flags = flags.filter(|flag| !NONE.contains(&flag.name.as_str()));
     let row = |flag: Flag| {
+        let name = match flag.name.as_str() {
+            // A word of the language.
+            "from" => "from_".to_owned(),
+            name => name.replace('-', "_"),
+        };
         (
-            flag.name.replace('-', "_"),
+            name,
             flag.default,
             flag.takes_value,
             flag.help,

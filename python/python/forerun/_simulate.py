@@ -44,6 +44,12 @@ Method = Callable[[int], Reclaim]
 
 class _Reading(TypedDict, total=False):
     trace: _Path
+    merge: _Path | Iterable[_Path]
+    from_: str
+    until: str
+    only_devices: _Some
+    only_op: str
+    only_processes: _Some
     trace_format: str
     sort_window: int
     columns: str
@@ -110,7 +116,7 @@ def _words(of: str, call: str, options: Any) -> dict[str, str]:
             raise TypeError(f"{call}() has no option {name!r}; the nearest are {nearest}")
         if value is None:
             continue
-        values[name.replace("_", "-")] = _word(name, value)
+        values[name.rstrip("_").replace("_", "-")] = _word(name, value)
     return values
 
 

@@ -276,7 +276,7 @@ impl Measure for Online {
 
     fn confidence(&self) -> Confidence {
         Confidence {
-            samples: self.costs.requests(),
+            samples: self.costs.requests() + self.single.held(),
             switches: self.costs.switches(),
             knows_servers: self.servers.is_known,
             saw_servers: self.servers.was_seen,

@@ -95,6 +95,11 @@ impl Single {
         }
     }
 
+    /// Requests that are held.
+    pub(super) fn held(&self) -> u64 {
+        self.convoy.requests.len() as u64
+    }
+
     fn learn_strips(&mut self, costs: &mut Costs, bytes: Bytes, own: u64) {
         let (sum, time) = self.strips;
         self.strips = (sum.saturating_add(bytes.0), time.saturating_add(own));
