@@ -43,12 +43,7 @@ pub(crate) fn options(of: &str) -> Vec<(String, Option<String>, bool, String)> {
             "from" => "from_".to_owned(),
             name => name.replace('-', "_"),
         };
-        (
-            name,
-            flag.default,
-            flag.takes_value,
-            flag.help,
-        )
+        (name, flag.default, flag.takes_value, flag.help)
     };
     flags.map(row).collect()
 }
