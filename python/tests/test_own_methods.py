@@ -160,7 +160,7 @@ def test_a_part_of_a_trace_is_named_as_on_the_command_line(tmp_path):
     log = tmp_path / "log.spc"
     log.write_text("".join(f"0,{8 * at},4096,r,{at}.0\n" for at in range(10)))
     rows = forerun.count(trace=log, trace_format="spc", policy="lru", cache=4, from_="6s", until="9s")
-    assert [row["misses"] for row in rows] == [3]
+    assert [row["references"] for row in rows] == [3]
 
 
 @pytest.mark.parametrize(
