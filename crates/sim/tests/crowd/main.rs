@@ -42,7 +42,7 @@ fn no_crowd_collapses_and_none_is_better_off_with_an_lru() {
         };
         let [lru, forerun, of_fewer] = [lru, forerun, of_fewer].map(|word| word.parse::<f64>());
         let least = match (device, mib, readers) {
-            ("array:ibm_36gb_10k", ..) => 0.63,
+            ("array:ibm_36gb_10k", ..) => 0.66,
             ("object_store", "16", "4096") => 0.7,
             _ => 0.9,
         };
