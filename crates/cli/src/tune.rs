@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! place     PATH -> bdi and disks, through overlays (forerun_surface::below)
-//! devices   what can be set there
+//! devices   the settings there
 //! costs     the device's switching cost, rate and requests at once, measured or from a profile
 //! simulated the rate of each setting by the number of readers: Linux readahead in the simulator
 //! measured  the same on the real device, settings in turns

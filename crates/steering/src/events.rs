@@ -1,4 +1,4 @@
-//! Events: what a kernel tells of its readahead and its disks.
+//! Events of a kernel's readahead and its disks.
 
 use forerun_core::Nanos;
 

@@ -203,7 +203,7 @@ impl Run {
         });
     }
 
-    /// A step of a script: what happens, and a number for choices.
+    /// A step of a script: its event, and a number for choices.
     fn step(&mut self, kind: u8, choice: usize) {
         match kind {
             0..=7 => self.read(),

@@ -1,4 +1,4 @@
-//! What lies below a path, through overlays.
+//! File system and disks below a path, through overlays.
 //!
 //! An overlay is followed to the file system of the layer that holds the path: files of an overlay are opened there, with the
 //! read-ahead of that file system. All else is found by [`below`](forerun_surface::below).
@@ -14,7 +14,7 @@ use crate::files::plain;
 /// An overlay may lie on an overlay; the kernel stacks two at most.
 const OVERLAYS_MAX: u32 = 4;
 
-/// What lies below a path, or a block device.
+/// File system and disks below a path, or a block device.
 ///
 /// # Errors
 /// A path that is not there, or a file system that cannot be tuned.

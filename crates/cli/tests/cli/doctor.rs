@@ -16,7 +16,7 @@ use snapbox::cmd::cargo_bin;
 use super::output_of;
 use set_up::{FILES, SetUp};
 
-/// The line about all but what is well, with a remedy.
+/// The line about a fault, with a remedy.
 fn is_only_line(checks: &[Check], verdict: Verdict, check: &str, words: &str) -> bool {
     let others = checks.iter().filter(|check| check.verdict != Verdict::Ok);
     let [only] = others.collect::<Vec<_>>()[..] else {

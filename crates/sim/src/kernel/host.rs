@@ -35,7 +35,7 @@ const QUEUE_MAX: usize = 128;
 /// Number of the one file system, and of the disk below it.
 const DEVICE: u32 = 1;
 
-/// What the steering is told, and what it does.
+/// An input of the steering, or its effect.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Event {
     /// The readahead was asked for a page.
@@ -259,7 +259,7 @@ impl Kernel<()> for Os<'_> {
 }
 
 impl Os<'_> {
-    /// What a reader finds at a page, after the readahead was asked for it.
+    /// The state of a page that a reader comes to, after the readahead was asked for it.
     fn look(&mut self, reader: usize, page: u64, asked: u64) -> cache::Found {
         let (file, mut ahead) = self.opened[reader].clone();
         let found = self.cache.find((file, page));
@@ -462,7 +462,7 @@ impl Host<'_, '_> {
         Ok((outcome, counts))
     }
 
-    /// What comes at this time: completions, else one reader.
+    /// The events of this time: completions, else one reader.
     fn step(&mut self) {
         let is_due = |time: Nanos| time <= self.os.now;
         if self.os.device.next_event().is_some_and(is_due) {

@@ -12,7 +12,7 @@
 //! A window of a stream that runs is never shorter than the one before but by what aligns its end, so a lower limit
 //! changes nothing before a miss. The test compares with events that a running kernel gave.
 
-/// What a mapping tells of its pages.
+/// Whether a mapping has a page.
 pub(super) type IsCached<'a> = &'a dyn Fn(u64) -> bool;
 
 /// Largest request that the device takes, in pages: reads as long as that are read in one go.

@@ -57,7 +57,7 @@ struct Log {
     next: Option<Record>,
 }
 
-/// What becomes of a request.
+/// The fate of a request.
 enum Choice {
     Wanted,
     Unwanted,

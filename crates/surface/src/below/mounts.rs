@@ -24,7 +24,7 @@ pub struct Mount {
     pub point: PathBuf,
     /// Type of the file system.
     pub kind: String,
-    /// What is mounted.
+    /// The file systems that are mounted.
     pub source: PathBuf,
     /// Options of the file system.
     pub options: String,

@@ -37,7 +37,7 @@ pub struct Leaf {
     pub is_rotational: Option<bool>,
 }
 
-/// What lies below a file system.
+/// The disks below a file system.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Below {
     /// Type of the file system; none of a block device.
@@ -73,7 +73,7 @@ impl Sys {
         Self(root.into())
     }
 
-    /// What lies below a mount.
+    /// File system and disks below a mount.
     ///
     /// # Errors
     /// Nothing, or a layout that cannot be followed; in words.
