@@ -33,19 +33,38 @@ fn content(at: usize) -> Vec<u8> {
     (0..bytes).map(|byte| (byte / 256 + at) as u8).collect()
 }
 
-/// Reads these files once, none of which is in memory, and compares each.
+/// Reads these files once, none of which is in memory, and compares each. They stay open until the last one is read: a
+/// reader that never waits for its disk may have closed a file before the watch looks for its descriptor.
 fn pass(paths: &[PathBuf], order: impl Iterator<Item = usize>) {
     for path in paths {
         fadvise(File::open(path).unwrap(), 0, None, Advice::DontNeed).unwrap();
     }
+    let mut open = Vec::new();
     for at in order {
         let mut read = Vec::new();
-        File::open(&paths[at])
-            .unwrap()
-            .read_to_end(&mut read)
-            .unwrap();
+        let mut file = File::open(&paths[at]).unwrap();
+        file.read_to_end(&mut read).unwrap();
+        open.push(file);
         assert!(read == content(at), "{}", paths[at].display());
     }
+}
+
+/// The account of a watch beside so many passes that a quarter of the files is filled: one that waits for a processor fills
+/// late, and has more of them.
+fn filled(disk: &Disk, flags: &[&str], pass: impl Fn()) -> String {
+    for times in [1, 4, 16, 64] {
+        let watching = disk.watch(flags);
+        for _ in 0..times * PASSES {
+            pass();
+            // It has its turn.
+            disk.stats();
+        }
+        let text = watching.end();
+        if text.contains("small files: ") && number(&text, "small files: ") > FILES as u64 / 4 {
+            return text;
+        }
+    }
+    panic!("files are filled ahead");
 }
 
 /// Something mounted over a place, for as long as this is there.
@@ -81,24 +100,9 @@ fn a_folder_that_is_walked_is_filled_ahead_and_the_journal_says_so() {
     let Some(disk) = Disk::new() else { return };
     let paths = files(&disk);
     let journal = disk.folder.path().join("journal");
-    let filled = |passes: u32| {
-        let watching = disk.watch(&["--journal", journal.to_str().unwrap()]);
-        for _ in 0..passes {
-            pass(&paths, 0..FILES);
-            // A watch that waits for a processor has its turn.
-            disk.stats();
-        }
-        watching.end()
-    };
-    // One that waits long fills late, and has more passes.
-    let mut all = [1, 4, 16, 64].map(|times| times * PASSES).into_iter();
-    let text = loop {
-        let text = filled(all.next().expect("files are filled ahead"));
-        if text.contains("small files: ") && number(&text, "small files: ") > FILES as u64 / 4 {
-            break text;
-        }
-        fs::remove_file(&journal).unwrap();
-    };
+    let text = filled(&disk, &["--journal", journal.to_str().unwrap()], || {
+        pass(&paths, 0..FILES);
+    });
     assert_eq!(number(&text, "passed over "), 0, "{text}");
     let decided = fs::read_to_string(&journal).unwrap();
     assert!(decided.contains("ahead"), "no file ahead in the journal");
@@ -145,13 +149,10 @@ fn a_folder_that_crosses_mounts_is_filled_but_for_what_lies_elsewhere() {
     fs::write(&other, content(7)).unwrap();
     let _file = Over::new(&["--bind", other.to_str().unwrap()], paths[7].clone()).unwrap();
     fs::write(inner.join("small"), "small").unwrap();
-    let watching = disk.watch(&[]);
-    for _ in 0..PASSES {
+    let text = filled(&disk, &[], || {
         pass(&paths, 0..FILES);
         assert_eq!(fs::read(inner.join("small")).unwrap(), b"small");
-    }
-    let text = watching.end();
-    assert!(number(&text, "small files: ") > FILES as u64 / 4, "{text}");
+    });
     assert_eq!(number(&text, "passed over "), 0, "{text}");
     let folders = text.split_once(", in ").unwrap().1;
     assert!(folders.starts_with("1 listed folders"), "{text}");
