@@ -18,7 +18,7 @@ use crate::servers::command::ServersCommand;
 use crate::soak::command::{SoakArgs, SoakReaderArgs};
 use crate::{
     bed, changes, cold, down, fill, local, memory_group, passthrough, quantity, serve, small,
-    state, status, table, up,
+    state, status, table, table::side::How, up,
 };
 
 /// Emulated disks under the kernel's own page cache, readahead and scheduler.
@@ -147,6 +147,15 @@ struct TableArgs {
     /// Compare with forerun without the profile of the disks, too
     #[arg(long, requires = "forerun")]
     without_profile: bool,
+    /// Compare with the kernel beside `forerun watch`: seeing by these events, or with the scheduler left to it
+    #[arg(
+        long,
+        value_name = "HOW",
+        value_delimiter = ',',
+        value_enum,
+        requires = "forerun"
+    )]
+    watch: Vec<How>,
     /// Memory of either candidate
     #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = quantity::bytes)]
     memory: u64,
@@ -339,6 +348,7 @@ impl TableArgs {
             forerun: self.forerun,
             presets: self.presets,
             without_profile: self.without_profile,
+            watch: self.watch,
             memory_bytes: self.memory,
             read_bytes: self.read_bytes,
             time: self.time,

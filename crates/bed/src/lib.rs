@@ -54,6 +54,7 @@ pub mod table;
 pub mod thing;
 pub mod tool;
 pub mod up;
+mod watched;
 
 pub use forerun_emulated::clock;
 pub use forerun_surface::failure;

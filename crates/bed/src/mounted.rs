@@ -137,13 +137,6 @@ impl Mounted {
         self.child.id()
     }
 
-    /// Its resident memory at the highest, so far.
-    #[must_use]
-    pub fn resident_max_bytes(&self) -> Option<u64> {
-        let text = fs::read_to_string(format!("/proc/{}/status", self.child.id())).ok()?;
-        resident_max_bytes(&text)
-    }
-
     /// Ends it, and waits until it and its mount are gone.
     ///
     /// # Errors
@@ -175,26 +168,5 @@ impl Mounted {
         let (name, end) = (&self.name, self.end);
         let text = format!("{name} did not end well by {end:?}: {status}");
         Err(Failure::broken(path, text))
-    }
-}
-
-/// `VmHWM:     1234 kB`
-fn resident_max_bytes(status: &str) -> Option<u64> {
-    let line = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmHWM:"))?;
-    let kib: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
-    Some(kib * 1024)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn resident_memory_is_read_from_the_status() {
-        let status = "VmPeak:\t  9 kB\nVmHWM:\t    1234 kB\nThreads:\t1\n";
-        assert_eq!(resident_max_bytes(status), Some(1_263_616));
-        assert_eq!(resident_max_bytes("Name:\tx\n"), None);
     }
 }

@@ -24,9 +24,9 @@ mod print;
 mod program;
 
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -39,6 +39,7 @@ use crate::plan::BedPaths;
 use crate::state::{self, State};
 use crate::status::{self, DiskUsage};
 use crate::table::{check_rival, median};
+use crate::watched::Watched;
 use crate::{clock, cold, down, needs, profile, tool, up};
 use program::Program;
 
@@ -284,7 +285,8 @@ impl Bench<'_> {
                 (("forerun mount", End::Signal), command)
             }
             (Side::Watch, Some(program)) => {
-                return watch(program, source).map(|child| Some(Running::Watch(child)));
+                let watched = Watched::start(program, &[], source, None)?;
+                return Ok(Some(Running::Watch(watched)));
             }
             _ => return Ok(None),
         };
@@ -311,49 +313,14 @@ impl Bench<'_> {
 /// The program of a candidate.
 enum Running {
     Mounted(Mounted),
-    Watch(Child),
+    Watch(Watched),
 }
 
 impl Running {
     fn stop(self) -> Result<(), Failure> {
         match self {
             Self::Mounted(mounted) => mounted.stop(),
-            Self::Watch(mut child) => {
-                // It ends with its input.
-                drop(child.stdin.take());
-                let status = child.wait();
-                let status = status.map_err(|e| Failure::Run(format!("forerun watch: {e}")))?;
-                match status.success() {
-                    true => Ok(()),
-                    false => Err(Failure::Run(format!("forerun watch: {status}"))),
-                }
-            }
-        }
-    }
-}
-
-/// `forerun watch` on a folder, once it works.
-fn watch(program: &Path, folder: &Path) -> Result<Child, Failure> {
-    let mut command = tool::at_ordinary_io_priority(program);
-    command
-        .args(["watch", "--until-input-ends"])
-        .arg(folder)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped());
-    let mut child = command.spawn().at(program)?;
-    let mut first = String::new();
-    if let Some(output) = child.stdout.take() {
-        let mut output = BufReader::new(output);
-        output.read_line(&mut first).at(program)?;
-        // The lines that it prints at its end are of no use, and must not break it.
-        std::thread::spawn(move || std::io::copy(&mut output, &mut std::io::sink()));
-    }
-    match first.starts_with("watching ") {
-        true => Ok(child),
-        false => {
-            let _ = child.kill();
-            let _ = child.wait();
-            Err(Failure::Run("forerun watch did not begin".into()))
+            Self::Watch(watched) => watched.stop(),
         }
     }
 }

@@ -7,10 +7,11 @@
 //! ```text
 //! for each run: for each number of readers: for each candidate:
 //!     unmount and mount the file system, set it     (cold)
-//!     in a new memory group: [start forerun mount on it], read
+//!     in a new memory group: [start forerun mount or watch on it], read
 //! ```
 //!
-//! A candidate is the kernel with one scheduler and readahead, or forerun with one preset. Both
+//! A candidate is the kernel with one scheduler and readahead, that with `forerun watch` beside it, or `forerun mount`
+//! with one preset. All
 //! read with the same program, in the same memory, at the same real-time priority. The table shows
 //! the median over the runs; ratios are of medians: to the first kernel setting listed, and to the
 //! kernel's best.
@@ -34,7 +35,7 @@ use crate::failure::{At, Failure};
 use crate::plan::BedPaths;
 use crate::state::State;
 use crate::{clock, down, memory_group, up};
-use side::{Measured, Side};
+use side::{How, Measured, Side};
 
 /// A comparison.
 #[derive(Clone, Debug)]
@@ -51,6 +52,8 @@ pub struct Comparison {
     pub presets: Vec<String>,
     /// Whether each is a candidate without the profile of the disks, too.
     pub without_profile: bool,
+    /// Ways of `forerun watch`, each a candidate.
+    pub watch: Vec<How>,
     /// Memory of either candidate.
     pub memory_bytes: u64,
     /// Size of one read.
@@ -84,8 +87,10 @@ pub struct Row {
     pub request_bytes: f64,
     /// How late the disks were on average, median of the runs: the error of the measurement.
     pub late_ns: f64,
-    /// Resident memory of `forerun mount` at its highest; none for the kernel.
+    /// Resident memory of `forerun` at its highest; none for the kernel.
     pub resident_max_bytes: Option<u64>,
+    /// Share of a processor that `forerun` took, median of the runs; none for the kernel.
+    pub processor: Option<f64>,
 }
 
 /// The comparison, done.
@@ -190,7 +195,7 @@ fn measure(
     })
 }
 
-/// The kernel at each setting, then forerun with each preset.
+/// The kernel at each setting, then beside a watch, then mounts with each preset.
 fn sides(comparison: &Comparison) -> Vec<Side> {
     let kernel = comparison.schedulers.iter().flat_map(|scheduler| {
         let kernel = |kib: &u64| Side::Kernel {
@@ -209,7 +214,8 @@ fn sides(comparison: &Comparison) -> Vec<Side> {
             is_told,
         })
     });
-    kernel.chain(forerun).collect()
+    let watch = comparison.watch.iter().map(|how| Side::Watch(*how));
+    kernel.chain(watch).chain(forerun).collect()
 }
 
 /// The rows of one number of readers; `results` are the runs of each candidate.
@@ -234,6 +240,10 @@ fn rows(readers: usize, sides: &[Side], results: &[Vec<Measured>]) -> Vec<Row> {
         request_bytes: median(runs.iter().map(|r| r.request_bytes)),
         late_ns: median(runs.iter().map(|r| r.late_ns)),
         resident_max_bytes: runs.iter().filter_map(|r| r.resident_max_bytes).max(),
+        processor: runs
+            .iter()
+            .any(|r| r.processor.is_some())
+            .then(|| median(runs.iter().filter_map(|r| r.processor))),
     };
     sides.iter().zip(results).map(row).collect()
 }
@@ -263,6 +273,7 @@ mod tests {
             forerun: Some("forerun".into()),
             presets: vec!["forerun".into()],
             without_profile: false,
+            watch: Vec::new(),
             memory_bytes: 1,
             read_bytes: 1,
             time: Duration::from_secs(1),
@@ -286,6 +297,13 @@ mod tests {
         let names: Vec<String> = sides(&comparison).iter().map(Side::to_string).collect();
         assert_eq!(names[4..], ["forerun forerun", "forerun forerun, not told"]);
         comparison.without_profile = false;
+        comparison.watch = vec![How::Readahead, How::Auto];
+        let names: Vec<String> = sides(&comparison).iter().map(Side::to_string).collect();
+        assert_eq!(
+            names[4..],
+            ["watch readahead", "watch auto", "forerun forerun"]
+        );
+        comparison.watch = Vec::new();
         comparison.forerun = None;
         assert_eq!(sides(&comparison).len(), 4);
     }

@@ -8,10 +8,8 @@ use std::path::Path;
 
 use crate::bench::Bench;
 use crate::failure::Failure;
-use crate::mounted::{End, Mounted};
-use crate::profile;
 use crate::status::{self, DiskUsage};
-use crate::table::rival;
+use crate::table::rival::{self, Rival};
 use crate::table::side::Side;
 use crate::{servers::media, servers::search};
 
@@ -47,43 +45,20 @@ impl Bench<'_, Comparison> {
         side: &Side,
         clients: usize,
     ) -> Result<Measured, Failure> {
-        let mount = match side {
-            Side::Kernel { .. } => None,
-            Side::Forerun { preset, is_told } => {
-                Some(self.mount(group, preset, *is_told, clients)?)
-            }
-        };
-        let folder = match mount {
-            Some(_) => &self.place.rival,
-            None => &self.place.files,
-        };
-        let asked = self.ask(group, folder, clients);
-        let resident_max_bytes = mount.as_ref().and_then(Mounted::resident_max_bytes);
-        let stopped = mount.map_or(Ok(()), Mounted::stop);
-        let (answers, before, after) = asked?;
-        stopped?;
-        Measured::new(answers, &before, &after, resident_max_bytes)
-    }
-
-    fn mount(
-        &mut self,
-        group: Option<&Path>,
-        preset: &str,
-        is_told: bool,
-        clients: usize,
-    ) -> Result<Mounted, Failure> {
-        let Some(program) = &self.comparison.forerun else {
-            return Err(Failure::Usage("--forerun: no binary was given".into()));
-        };
-        let profile = profile::file(self.bed, self.state.folder(), is_told)?;
-        let client = match self.comparison.server {
+        let compared = self.comparison;
+        let client = match compared.server {
             Server::Media => NGINX_BYTES,
             Server::Search { .. } => XAPIAN_BYTES,
         };
-        let memory = rival::share(self.comparison.memory_bytes, client, clients);
-        let command = rival::command(program, self.place, (preset, profile), memory);
-        let name = ("forerun mount", End::Signal);
-        Mounted::start(self.state, &self.place.rival, name, command, group)
+        let memory = rival::share(compared.memory_bytes, client, clients);
+        let rival = Rival::start(self, side, compared.forerun.as_deref(), memory, group)?;
+        let folder = Rival::folder(rival.as_ref(), self.place);
+        let asked = self.ask(group, folder, clients);
+        let resident_max_bytes = rival.as_ref().and_then(Rival::resident_max_bytes);
+        let stopped = rival.map_or(Ok(()), Rival::stop);
+        let (answers, before, after) = asked?;
+        stopped?;
+        Measured::new(answers, &before, &after, resident_max_bytes)
     }
 
     fn ask(

@@ -32,7 +32,7 @@ impl fmt::Display for Table {
         )?;
         writeln!(
             f,
-            "\n{:>7}  {:24}{:>7} {:>13} {:>7} {:>7} {:>7} {:>8} {:>7} {:>6} {:>6}",
+            "\n{:>7}  {:24}{:>7} {:>13} {:>7} {:>7} {:>7} {:>8} {:>7} {:>6} {:>6} {:>6}",
             "readers",
             "side",
             "MB/s",
@@ -43,7 +43,8 @@ impl fmt::Display for Table {
             "KiB/req",
             "switch",
             "late",
-            "RSS"
+            "RSS",
+            "CPU"
         )?;
         let mut readers = None;
         for row in &self.rows {
@@ -60,7 +61,7 @@ impl fmt::Display for Table {
             "\nMB/s: median of the runs, 10^6 bytes. x first, x best: to the first and to the best \
              kernel\nsetting. slowest: reader over mean. KiB/req, switch: mean request at the disks, \
              and share of them\nthat switch. late: us the disks were late on average. RSS: MiB of \
-             forerun mount at most. Before each run the file system was mounted anew, so nothing \
+             forerun at most. CPU:\nits processor time, of one processor. Before each run the file system was mounted anew, so nothing \
              was cached."
         )
     }
@@ -77,7 +78,7 @@ fn line(row: &Row) -> String {
         .resident_max_bytes
         .map_or_else(|| "-".into(), |b| (b >> 20).to_string());
     format!(
-        "{:>7}  {:24}{:>7.1} {:>13} {:>7.2} {:>7.2} {:>7.2} {:>8.0} {:>6.0}% {:>6.0} {:>6}",
+        "{:>7}  {:24}{:>7.1} {:>13} {:>7.2} {:>7.2} {:>7.2} {:>8.0} {:>6.0}% {:>6.0} {:>6} {:>6}",
         row.readers,
         row.side,
         row.mb_per_second,
@@ -88,7 +89,9 @@ fn line(row: &Row) -> String {
         row.request_bytes / 1024.0,
         row.switches_per_request * 100.0,
         row.late_ns / 1_000.0,
-        resident
+        resident,
+        row.processor
+            .map_or_else(|| "-".into(), |share| format!("{:.1}%", share * 100.0))
     )
 }
 
@@ -111,6 +114,7 @@ mod tests {
             request_bytes: 131_072.0,
             late_ns: 34_000.0,
             resident_max_bytes: None,
+            processor: None,
         };
         let table = Table {
             bed: bed::parse(include_str!("../../beds/disk.toml")).unwrap(),
@@ -122,7 +126,7 @@ mod tests {
         };
         let text = table.to_string();
         let expected = "     10  kernel none 128            22.8    22.7..22.9    1.00    0.40    \
-                        0.97      128     50%     34      -\n";
+                        0.97      128     50%     34      -      -\n";
         assert!(text.contains(expected), "{text}");
         assert!(text.contains("64 files of 100 MB, reads of 128 KiB, 10 s a run"));
         assert!(text.contains("NO LIMIT"));

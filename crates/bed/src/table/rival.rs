@@ -1,9 +1,10 @@
-//! The candidate beside the kernel: a `forerun mount` on the bed's file system, for one run.
+//! The program of a candidate beside the kernel, for one run: a `forerun mount`, or a `forerun watch`.
 //!
-//! Called by [`side`](super::side) and by [`servers`](crate::servers). Given the
-//! [`profile`](crate::profile) of the modelled device and its share of the memory both candidates
-//! have; [`Mounted`] starts and ends it.
+//! Called by [`side`](super::side) and by [`servers`](crate::servers). Both work on the bed's file system. A mount is given
+//! the [`profile`](crate::profile) of the modelled device and its share of the memory that both candidates have; a watch
+//! reckons with what its group leaves, and its readers read the file system itself.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -11,33 +12,100 @@ use crate::bench::Bench;
 use crate::failure::Failure;
 use crate::mounted::{End, Mounted};
 use crate::plan::BedPaths;
-use crate::tool;
+use crate::watched::Watched;
+use crate::{profile, tool};
 
-use super::Comparison;
+use super::side::Side;
 
 /// Memory of a reader of a FUSE mount beside the daemon: two requests of the kernel under way, 256
 /// KiB each, whose pages cannot be given up, and 32 KiB for its thread. Its buffer comes on top.
 const READER_BYTES: u64 = (512 + 32) << 10;
 
-/// Starts it on the bed's files, and waits until it is mounted.
-pub(super) fn start(
-    bench: &mut Bench<'_, Comparison>,
-    group: Option<&Path>,
-    preset: &str,
-    profile: Option<PathBuf>,
-    readers: usize,
-) -> Result<Mounted, Failure> {
-    let Some(program) = &bench.comparison.forerun else {
-        return Err(Failure::Usage("--forerun: no binary was given".into()));
-    };
-    let memory = share(
-        bench.comparison.memory_bytes,
-        bench.comparison.read_bytes,
-        readers,
-    );
-    let command = command(program, bench.place, (preset, profile), memory);
-    let name = ("forerun mount", End::Signal);
-    Mounted::start(bench.state, &bench.place.rival, name, command, group)
+/// A running program of a candidate.
+pub(crate) enum Rival {
+    Mount(Mounted),
+    Watch(Watched),
+}
+
+impl Rival {
+    /// Starts that of a candidate, if it has one, and waits until it works. `memory` is a mount's [share].
+    pub(crate) fn start<Comparison>(
+        bench: &mut Bench<'_, Comparison>,
+        side: &Side,
+        program: Option<&Path>,
+        memory: u64,
+        group: Option<&Path>,
+    ) -> Result<Option<Self>, Failure> {
+        let given = || program.ok_or(Failure::Usage("--forerun: no binary was given".into()));
+        match side {
+            Side::Kernel { .. } => Ok(None),
+            Side::Forerun { preset, is_told } => {
+                let profile = profile::file(bench.bed, bench.state.folder(), *is_told)?;
+                let command = command(given()?, bench.place, (preset, profile), memory);
+                let name = ("forerun mount", End::Signal);
+                let path = &bench.place.rival;
+                let mounted = Mounted::start(bench.state, path, name, command, group)?;
+                Ok(Some(Self::Mount(mounted)))
+            }
+            Side::Watch(how) => {
+                let (program, folder) = (given()?, &bench.place.files);
+                let watched = Watched::start(program, &how.options(), folder, group)?;
+                Ok(Some(Self::Watch(watched)))
+            }
+        }
+    }
+
+    /// The folder that readers read.
+    pub(crate) fn folder<'a>(rival: Option<&Self>, place: &'a BedPaths) -> &'a Path {
+        match rival {
+            Some(Self::Mount(_)) => &place.rival,
+            Some(Self::Watch(_)) | None => &place.files,
+        }
+    }
+
+    fn process(&self) -> u32 {
+        match self {
+            Self::Mount(mounted) => mounted.process(),
+            Self::Watch(watched) => watched.process(),
+        }
+    }
+
+    /// Its resident memory at the highest, so far.
+    pub(crate) fn resident_max_bytes(&self) -> Option<u64> {
+        let text = fs::read_to_string(format!("/proc/{}/status", self.process())).ok()?;
+        resident_max_bytes(&text)
+    }
+
+    /// Its processor time, so far.
+    pub(crate) fn processor_seconds(&self) -> Option<f64> {
+        let text = fs::read_to_string(format!("/proc/{}/stat", self.process())).ok()?;
+        processor_seconds(&text)
+    }
+
+    /// Ends it, and waits until it is gone.
+    pub(crate) fn stop(self) -> Result<(), Failure> {
+        match self {
+            Self::Mount(mounted) => mounted.stop(),
+            Self::Watch(watched) => watched.stop(),
+        }
+    }
+}
+
+/// `VmHWM:     1234 kB`
+fn resident_max_bytes(status: &str) -> Option<u64> {
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let kib: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
+    Some(kib * 1024)
+}
+
+/// Fields 14 and 15 of `proc_pid_stat(5)`: user and system time in hundredths of a second (`USER_HZ` of Linux). They
+/// are counted behind the name, which may have blanks and brackets.
+fn processor_seconds(stat: &str) -> Option<f64> {
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
+    let mut ticks = || fields.next()?.parse::<u64>().ok();
+    Some((ticks()? + ticks()?) as f64 / 100.0)
 }
 
 /// `forerun mount` on the bed's files with this preset, profile and memory.
@@ -72,6 +140,16 @@ pub(crate) fn share(memory: u64, read_bytes: usize, readers: usize) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn memory_and_processor_time_are_read_from_proc() {
+        let status = "VmPeak:\t  9 kB\nVmHWM:\t    1234 kB\nThreads:\t1\n";
+        assert_eq!(resident_max_bytes(status), Some(1_263_616));
+        assert_eq!(resident_max_bytes("Name:\tx\n"), None);
+        let stat = "7 (a) b) S 1 7 7 0 -1 4194304 100 0 0 0 250 50 0 0 20 0 1 0 5";
+        assert_eq!(processor_seconds(stat), Some(3.0));
+        assert_eq!(processor_seconds("7 (a) S 1"), None);
+    }
 
     #[test]
     fn the_rival_leaves_room_for_the_pages_of_its_readers() {

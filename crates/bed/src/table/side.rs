@@ -2,24 +2,24 @@
 //!
 //! Called by the [`table`](super). The reading program is this binary again, as a process, because
 //! a memory group holds processes. Its prefetcher is in the group too: the kernel's pages are
-//! charged to the reader, and `forerun mount` is a member. The disks' own counters before and after
+//! charged to the reader, and `forerun` is a member. The disks' own counters before and after
 //! give the requests that reached them.
 
 use std::fmt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use clap::ValueEnum;
+
 use crate::bed::{Bed, Queue};
 use crate::bench::Bench;
 use crate::failure::{At, Failure};
-use crate::mounted::Mounted;
-use crate::profile;
 use crate::read::Readings;
 use crate::status::{self, DiskUsage};
 use crate::tool;
 
 use super::Comparison;
-use super::rival;
+use super::rival::{self, Rival};
 
 /// The prefetcher.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -35,6 +35,30 @@ pub(crate) enum Side {
         /// Whether it is given the profile of the disks; without, it has to measure them.
         is_told: bool,
     },
+    /// The kernel as the bed sets it, beside `forerun watch`.
+    Watch(How),
+}
+
+/// A way of `forerun watch`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum How {
+    /// By events of the kernel's readahead
+    Readahead,
+    /// By block events
+    Block,
+    /// By the best events, with `--scheduler auto`
+    Auto,
+}
+
+impl How {
+    /// Its options.
+    pub(super) fn options(self) -> [&'static str; 2] {
+        match self {
+            Self::Readahead => ["--seeing", "readahead"],
+            Self::Block => ["--seeing", "block"],
+            Self::Auto => ["--scheduler", "auto"],
+        }
+    }
 }
 
 impl fmt::Display for Side {
@@ -50,12 +74,13 @@ impl fmt::Display for Side {
                 let not_told = if *is_told { "" } else { ", not told" };
                 write!(f, "forerun {preset}{not_told}")
             }
+            Self::Watch(how) => write!(f, "watch {}", how.options()[1]),
         }
     }
 }
 
 impl Side {
-    /// A mount finds the bed as its TOML sets it.
+    /// A mount and a watch find the bed as its TOML sets it.
     pub(crate) fn queue(&self, bed: &Bed) -> Queue {
         match self {
             Self::Kernel {
@@ -65,7 +90,7 @@ impl Side {
                 scheduler: scheduler.clone(),
                 read_ahead_bytes: read_ahead_kib * 1024,
             },
-            Self::Forerun { .. } => bed.queue.clone(),
+            Self::Forerun { .. } | Self::Watch(_) => bed.queue.clone(),
         }
     }
 }
@@ -79,6 +104,7 @@ pub(super) struct Measured {
     pub(super) request_bytes: f64,
     pub(super) late_ns: f64,
     pub(super) resident_max_bytes: Option<u64>,
+    pub(super) processor: Option<f64>,
 }
 
 impl Bench<'_, Comparison> {
@@ -95,25 +121,22 @@ impl Bench<'_, Comparison> {
         side: &Side,
         readers: usize,
     ) -> Result<Measured, Failure> {
-        let rival = match side {
-            Side::Kernel { .. } => None,
-            Side::Forerun { preset, is_told } => {
-                let profile = profile::file(self.bed, self.state.folder(), *is_told)?;
-                Some(rival::start(self, group, preset, profile, readers)?)
-            }
-        };
-        let folder = if rival.is_some() {
-            &self.place.rival
-        } else {
-            &self.place.files
-        };
+        let compared = self.comparison;
+        let memory = rival::share(compared.memory_bytes, compared.read_bytes, readers);
+        let rival = Rival::start(self, side, compared.forerun.as_deref(), memory, group)?;
+        let folder = Rival::folder(rival.as_ref(), self.place);
         let before = status::usage(self.place)?;
         let readings = self.read(group, folder, readers);
         let after = status::usage(self.place)?;
-        let resident_max_bytes = rival.as_ref().and_then(Mounted::resident_max_bytes);
-        let stopped = rival.map_or(Ok(()), Mounted::stop);
+        let resident_max_bytes = rival.as_ref().and_then(Rival::resident_max_bytes);
+        let processor_seconds = rival.as_ref().and_then(Rival::processor_seconds);
+        let stopped = rival.map_or(Ok(()), Rival::stop);
         let readings = readings?;
-        stopped.map(|()| Measured::new(&readings, &before, &after, resident_max_bytes))
+        stopped?;
+        let mut measured = Measured::new(&readings, &before, &after);
+        measured.resident_max_bytes = resident_max_bytes;
+        measured.processor = processor_seconds.map(|seconds| seconds / readings.seconds);
+        Ok(measured)
     }
 
     fn read(
@@ -153,12 +176,7 @@ fn readings(mut command: impl std::borrow::BorrowMut<Command>) -> Result<Reading
 }
 
 impl Measured {
-    fn new(
-        readings: &Readings,
-        before: &[DiskUsage],
-        after: &[DiskUsage],
-        resident_max_bytes: Option<u64>,
-    ) -> Self {
+    fn new(readings: &Readings, before: &[DiskUsage], after: &[DiskUsage]) -> Self {
         let sum = |field: fn(&DiskUsage) -> u64| {
             let total = |disks: &[DiskUsage]| disks.iter().map(field).sum::<u64>();
             total(after).saturating_sub(total(before)) as f64
@@ -170,7 +188,8 @@ impl Measured {
             switches_per_request: sum(|d| d.switches) / requests,
             request_bytes: sum(|d| d.bytes) / requests,
             late_ns: sum(|d| d.late_ns) / requests,
-            resident_max_bytes,
+            resident_max_bytes: None,
+            processor: None,
         }
     }
 
@@ -183,6 +202,7 @@ impl Measured {
             request_bytes: 131_072.0,
             late_ns: 0.0,
             resident_max_bytes: None,
+            processor: None,
         }
     }
 }
@@ -216,7 +236,7 @@ mod tests {
         };
         let before = [usage(10, 5, 1_000, 50), usage(0, 0, 0, 0)];
         let after = [usage(14, 8, 5_000, 90), usage(6, 2, 6_000, 10)];
-        let measured = Measured::new(&readings, &before, &after, None);
+        let measured = Measured::new(&readings, &before, &after);
         assert_eq!(measured.switches_per_request, 0.5);
         assert_eq!(measured.request_bytes, 1_000.0);
         assert_eq!(measured.late_ns, 5.0);
