@@ -70,7 +70,7 @@ pub use self::trial::Try;
 #[cfg(feature = "mount")]
 pub use self::tune::Tune;
 #[cfg(feature = "mount")]
-pub use self::watch::Watch;
+pub use self::watch::{Scheduler, Watch};
 use crate::papers::in_words;
 use crate::quantity::{parse_duration, parse_size};
 

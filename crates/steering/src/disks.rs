@@ -19,6 +19,7 @@ use std::collections::{HashMap, VecDeque};
 use forerun_core::measure::{Measure, Sample};
 use forerun_core::{Bytes, Nanos, Profile};
 
+use crate::crowd::Work;
 use crate::events::Request;
 
 const SECTOR: u64 = 512;
@@ -61,6 +62,9 @@ struct Disk {
     head: u64,
     /// Moving average of the distances that are not zero.
     distance: Bytes,
+    /// What it did since it was asked last, and since when it has had something to do without a break.
+    work: Work,
+    busy_since: Nanos,
 }
 
 /// Those of a file system.
@@ -88,6 +92,8 @@ impl Disks {
                 order: VecDeque::new(),
                 head: u64::MAX,
                 distance: Bytes(0),
+                work: Work::default(),
+                busy_since: Nanos(0),
             };
             (*number, disk)
         };
@@ -135,6 +141,21 @@ impl Disks {
         std::mem::take(&mut self.seen)
     }
 
+    /// What they did since it was asked last.
+    pub fn take_work(&mut self, now: Nanos) -> Work {
+        let count = self.disks.len().max(1) as u64;
+        let each = self.disks.iter_mut().map(|(_, disk)| disk.take_work(now));
+        let add = |sum: Work, of: Work| Work {
+            bytes: sum.bytes.saturating_add(of.bytes),
+            busy: Nanos(sum.busy.0.saturating_add(of.busy.0)),
+        };
+        let sum = each.fold(Work::default(), add);
+        Work {
+            busy: Nanos(sum.busy.0 / count),
+            ..sum
+        }
+    }
+
     /// The costs of all as one device.
     #[must_use]
     pub fn profile(&self) -> Profile {
@@ -179,6 +200,9 @@ impl Disk {
             self.requests.clear();
             self.order.clear();
         }
+        if self.requests.is_empty() {
+            self.busy_since = request.time;
+        }
         let bytes = Bytes(request.sectors.saturating_mul(SECTOR));
         let apart = match self.head {
             u64::MAX => 1,
@@ -213,6 +237,10 @@ impl Disk {
         let Some(known) = self.requests.remove(&request.sector) else {
             return;
         };
+        self.work.bytes = self.work.bytes.saturating_add(known.bytes.0);
+        if self.requests.is_empty() {
+            self.rest(request.time);
+        }
         let left = u32::try_from(self.requests.len())
             .unwrap_or(u32::MAX)
             .saturating_add(1);
@@ -225,6 +253,20 @@ impl Disk {
         sample.left = left;
         sample.ahead = known.ahead;
         self.measure.ended(&sample);
+    }
+
+    /// The time that it was busy is counted up to now.
+    fn rest(&mut self, now: Nanos) {
+        let busy = now.since(self.busy_since).0;
+        self.work.busy = Nanos(self.work.busy.0.saturating_add(busy));
+        self.busy_since = self.busy_since.max(now);
+    }
+
+    fn take_work(&mut self, now: Nanos) -> Work {
+        if !self.requests.is_empty() {
+            self.rest(now);
+        }
+        std::mem::take(&mut self.work)
     }
 
     fn oldest(&mut self) -> Nanos {
@@ -345,6 +387,38 @@ mod tests {
             );
             assert!(disks.samples() > 100 && disks.changed().is_none());
         }
+    }
+
+    #[test]
+    fn work_is_the_bytes_that_came_and_the_time_with_a_request() {
+        let mut disks = Disks::new(&[(7, true), (9, true)], Spread::Apart, measure);
+        let mut saw = |time, is_complete, sector| {
+            let request = Request {
+                time: Nanos(time),
+                is_complete,
+                device: 7,
+                sector,
+                sectors: 8,
+            };
+            assert!(disks.saw(&request));
+        };
+        // From 100 to 400, and from 900 on.
+        saw(100, false, 0);
+        saw(200, false, 8);
+        saw(300, true, 0);
+        saw(400, true, 8);
+        saw(900, false, 16);
+        let work = |bytes, busy: u64| Work {
+            bytes,
+            busy: Nanos(busy / 2),
+        };
+        assert_eq!(
+            disks.take_work(Nanos(1000)),
+            work(2 * 8 * SECTOR, 300 + 100)
+        );
+        assert_eq!(disks.take_work(Nanos(2000)), work(0, 1000));
+        disks.blind();
+        assert_eq!(disks.take_work(Nanos(3000)), work(0, 0));
     }
 
     #[test]

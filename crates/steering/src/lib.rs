@@ -9,6 +9,7 @@
 //! disks     costs of the disks, from their requests
 //! windows   the engine, and what it is told
 //! limits    whose limit an open file has
+//! crowd     whether so many readers are served better by a fair queue
 //! steering  from an event to the limit that is set
 //! ```
 //!
@@ -17,6 +18,7 @@
 #![forbid(unsafe_code)]
 
 pub mod cause;
+pub mod crowd;
 pub mod disks;
 pub mod events;
 pub mod limits;

@@ -8,6 +8,8 @@
 //! event -> its stream -> engine of its domain: a window -> limit -> at a mark, where it differs: Kernel::set
 //! ```
 //!
+//! Where readers are a [crowd](crate::crowd) that a fair scheduler serves better, it is asked for, and files keep the device's limit.
+//!
 //! The [`Kernel`] is a running one, or the simulator's. A domain is a memory that readers share.
 
 use std::io::Write;
@@ -17,6 +19,7 @@ use forerun_core::spec::Choice;
 use forerun_core::{Bytes, Nanos, Settings};
 
 use crate::Cause;
+use crate::crowd::Crowd;
 use crate::disks::{Disks, Spread};
 use crate::events::{Ahead, Cause as Why, FileKey, Request};
 use crate::limits::Limits;
@@ -60,6 +63,9 @@ pub trait Kernel<D> {
     /// # Errors
     /// It is closed by now, or cannot be set.
     fn set(&mut self, at: usize, event: &Ahead, wanted: Wanted) -> Result<Option<Nanos>, Cause>;
+
+    /// Lets the disks of a file system serve fairly from now on, or as before; whether they serve fairly then.
+    fn schedule(&mut self, at: usize, is_fair: bool) -> bool;
 }
 
 /// An open file.
@@ -103,6 +109,8 @@ pub struct Counts {
     pub thrashed: u64,
     /// Bytes of the windows that were seen.
     pub bytes: u64,
+    /// How often a crowd of readers got a fair queue.
+    pub crowds: u64,
 }
 
 /// See the [module](self).
@@ -118,6 +126,8 @@ pub struct Steering<D> {
     /// See there.
     pub counts: Counts,
     limits: Vec<Limits>,
+    /// By file system; none where the scheduler is left alone.
+    crowds: Vec<Option<Crowd>>,
     ticks: u64,
 }
 
@@ -157,8 +167,21 @@ impl<D: Clone + PartialEq> Steering<D> {
             engines: Vec::new(),
             counts: Counts::default(),
             limits: vec![Limits::default(); below.len()],
+            crowds: vec![None; below.len()],
             ticks: 0,
         }
+    }
+
+    /// Lets [crowds](crate::crowd) on this file system have a fair queue. It is for disks that turn: where a switch costs little
+    /// it is of no use to wait for a reader.
+    pub fn look_for_crowds(&mut self, at: usize) {
+        self.crowds[at] = Some(Crowd::new(self.start));
+    }
+
+    /// Whether the queue of a file system is fair now.
+    #[must_use]
+    pub fn is_fair(&self, at: usize) -> bool {
+        self.crowds[at].is_some_and(|crowd| crowd.is_fair())
     }
 
     /// The time of the engines, which begins with the steering.
@@ -287,6 +310,7 @@ impl<D: Clone + PartialEq> Steering<D> {
             Nanos(sent) => self.since_start(Nanos(sent.saturating_sub(SENT_WITHIN))),
         };
         let own = kernel.limit(at).ok_or(Cause::NotRaised)?;
+        let is_fair = self.is_fair(at);
         self.limits[at].note_own(own);
         let stream = self.streams.get(event.file(), place);
         let stream = stream.ok_or(Cause::Closed)?;
@@ -297,7 +321,10 @@ impl<D: Clone + PartialEq> Steering<D> {
         let windows = &mut self.engines[domain].windows;
         let window = windows.seen(now, number, event.index, oldest);
         stream.window = window.unwrap_or(stream.window);
-        Ok(self.limits[at].settable(stream.window.max(own)))
+        match is_fair {
+            true => Ok(own),
+            false => Ok(self.limits[at].settable(stream.window.max(own))),
+        }
     }
 
     /// Gives the open file this limit, at a mark and where it has another.
@@ -408,6 +435,24 @@ impl<D: Clone + PartialEq> Steering<D> {
             engines.for_each(|engine| engine.windows.costs(time, profile.clone()));
         }
         self.tell_memory(now, kernel);
+        (0..self.crowds.len()).for_each(|at| self.schedule(at, now, kernel));
+    }
+
+    fn schedule(&mut self, at: usize, now: Nanos, kernel: &mut dyn Kernel<D>) {
+        let work = self.disks[at].take_work(now);
+        let Some(crowd) = &mut self.crowds[at] else {
+            return;
+        };
+        let readers = self.engines.iter();
+        let readers = readers.filter(|engine| engine.at == at && engine.windows.streams() > 0);
+        let window = readers.map(|engine| engine.windows.share()).min();
+        let was_crowd = crowd.is_fair();
+        let is_crowd = crowd.is_there(now, window, &self.disks[at].profile(), work);
+        if kernel.schedule(at, is_crowd) != is_crowd {
+            crowd.refused(now);
+        } else if is_crowd && !was_crowd {
+            self.counts.crowds += 1;
+        }
     }
 
     fn tell_memory(&mut self, now: Nanos, kernel: &mut dyn Kernel<D>) {

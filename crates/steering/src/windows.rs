@@ -252,7 +252,8 @@ impl Windows {
         };
         // The engine counts streams with blocks ahead, and there may have been fewer when it decided. Linux 6.18 shortens
         // no window of a stream that runs, so one that was too long once stays so.
-        let limit = limit.min(self.share());
+        let share = u32::try_from(self.share().0 / PAGE_BYTES).unwrap_or(u32::MAX);
+        let limit = limit.min(share);
         self.streams[number.0 as usize] = Some(Place {
             next,
             seen: now,
@@ -262,11 +263,11 @@ impl Windows {
         (limit > 0).then_some(limit)
     }
 
-    /// The longest window for which there is memory, in pages: one that is read and one that comes, of each stream.
-    fn share(&self) -> u32 {
+    /// The longest window for which there is memory: one that is read and one that comes, of each stream.
+    #[must_use]
+    pub fn share(&self) -> Bytes {
         let percent = u64::from(self.engine.settings().unread_percent);
-        let bytes = self.memory.0 / 100 * percent / self.streams().max(1) as u64 / 2;
-        u32::try_from(bytes / PAGE_BYTES).unwrap_or(u32::MAX)
+        Bytes(self.memory.0 / 100 * percent / self.streams().max(1) as u64 / 2)
     }
 
     /// The limit for a window. While windows still double, the kernel's own ramp goes up to it, which starts two windows

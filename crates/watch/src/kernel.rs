@@ -137,6 +137,17 @@ impl Kernel<Domain> for Running<'_> {
         }
         Ok(Some(set))
     }
+
+    fn schedule(&mut self, at: usize, is_fair: bool) -> bool {
+        let of = &mut self.file_systems[at];
+        let is_wanted = is_fair && !self.sets_nothing;
+        let is_set = of.schedule(is_wanted);
+        if is_wanted && !is_set {
+            // Where one disk cannot be fair, the others are as before.
+            of.schedule(false);
+        }
+        is_set
+    }
 }
 
 impl Watch {

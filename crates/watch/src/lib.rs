@@ -11,6 +11,7 @@
 //! mounts                        which file systems, and which disks below them
 //! kernel, memory                the running kernel, as [`forerun_steering`] sees it, which decides
 //! limit                         a limit for one open file, and back     setting
+//! scheduler                     a fair one for a crowd of readers, and back
 //! small, filler                 files of folders, before they are read  filling
 //! watch                         all of it in one loop
 //! asked, told                   questions of users, and the state that answers them
@@ -33,6 +34,7 @@ pub mod passing;
 pub mod process;
 pub mod rings;
 pub mod sample;
+mod scheduler;
 mod signals;
 pub mod small;
 mod told;
@@ -42,4 +44,5 @@ mod whereabouts;
 
 use forerun_steering::{disks, streams, windows};
 pub use sample::Seeing;
+pub use scheduler::FAIR;
 pub use watch::{Report, Wanted, Watch};

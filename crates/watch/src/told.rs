@@ -104,7 +104,9 @@ impl Watch {
     }
 
     fn beside(&mut self, paths: Vec<String>) -> WatchReport {
-        let file_systems = self.file_systems.iter_mut().map(|of| FileSystemReport {
+        let steering = &self.steering;
+        let file_systems = self.file_systems.iter().enumerate();
+        let file_systems = file_systems.map(|(at, of)| FileSystemReport {
             point: text(&of.at.point),
             kind: of.at.kind.clone(),
             bdi: of.at.bdi.clone(),
@@ -113,6 +115,7 @@ impl Watch {
                 .pages()
                 .ok()
                 .map(|pages| u64::from(pages * PAGE_KIB) << 10),
+            is_fair: steering.is_fair(at),
         });
         let file_systems = file_systems.collect();
         let not_steered = self
@@ -241,6 +244,9 @@ pub(crate) fn metrics(told: &Told) -> String {
     page.counter("watch_limits_spared", help, watch.limits_spared);
     let help = "Pages that were read ahead and gone when their reader came: memory is short";
     page.counter("watch_pages_lost", help, watch.pages_lost);
+    let fair = watch.file_systems.iter().filter(|of| of.is_fair);
+    let help = "File systems whose disks have a fair scheduler for a while, for many readers";
+    page.gauge("watch_fair_schedulers", help, fair.count() as u64);
     page::reading(&mut page, ledger, report.block_bytes);
     page::prefetching(&mut page, ledger, report.block_bytes);
     let disks = report.queues.iter();

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
@@ -34,6 +34,7 @@ use crate::memory::Domain;
 use crate::mounts::{self, FileSystem};
 use crate::rings::Rings;
 use crate::sample::{Record, Request, Seeing};
+use crate::scheduler::{self, Scheduler};
 use crate::signals::Signals;
 use crate::small::{self, Small};
 use crate::told;
@@ -61,6 +62,8 @@ pub struct Wanted {
     pub excludes: Vec<Exclude>,
     /// Decide and count, and set nothing.
     pub is_dry: bool,
+    /// Give a crowd of readers a fair scheduler, where disks turn.
+    pub schedules: bool,
     /// The events that tell of reads; the best that the kernel has if none is named.
     pub seeing: Option<Seeing>,
     /// Methods, and the most memory to reckon with.
@@ -86,6 +89,40 @@ pub(crate) struct Watched {
     /// The paths below which files are watched; empty for all.
     pub(crate) below: Vec<PathBuf>,
     pub(crate) limit: Limit,
+    /// Those of its disks; none where they are left alone.
+    pub(crate) schedulers: Vec<Scheduler>,
+}
+
+impl Watched {
+    /// Records of what is changed for a while.
+    fn records(&self) -> impl Iterator<Item = &Path> {
+        let limit = self.limit.record().into_iter();
+        limit.chain(self.schedulers.iter().map(Scheduler::record))
+    }
+
+    /// Lets its disks serve fairly, or as before; whether they do then.
+    pub(crate) fn schedule(&mut self, is_fair: bool) -> bool {
+        let mut all = !self.schedulers.is_empty();
+        for scheduler in &mut self.schedulers {
+            all &= scheduler.set(is_fair);
+        }
+        all
+    }
+
+    fn end(&mut self) {
+        self.schedulers.iter_mut().for_each(Scheduler::end);
+        self.limit.end();
+    }
+}
+
+/// Those of disks that all turn and can all be fair; else none.
+fn schedulers(folder: &Path, disks: &[(u32, bool)]) -> Vec<Scheduler> {
+    let of = |(number, turns): &(u32, bool)| match turns {
+        true => Scheduler::of_disk(folder, *number),
+        false => None,
+    };
+    let all: Option<Vec<_>> = disks.iter().map(of).collect();
+    all.unwrap_or_default()
 }
 
 /// Counters of a run.
@@ -191,6 +228,9 @@ impl Watch {
         let queues = numbers(|at| at.queues.clone());
         let disks = numbers(|at| at.disks.iter().map(|(disk, _)| *disk).collect());
         let rings = Rings::open((seeing, &points), [&devices, &queues, &disks])?;
+        if !wanted.is_dry {
+            scheduler::put_back_left(&wanted.folder);
+        }
         let mut file_systems = Vec::new();
         for (at, below) in found {
             let record = match wanted.is_dry {
@@ -202,12 +242,24 @@ impl Watch {
                 }
             };
             let limit = Limit::open(&at.limit, record)?;
-            file_systems.push(Watched { at, below, limit });
+            let schedulers = match wanted.schedules && !wanted.is_dry {
+                true => schedulers(&wanted.folder, &at.disks),
+                false => Vec::new(),
+            };
+            file_systems.push(Watched {
+                at,
+                below,
+                limit,
+                schedulers,
+            });
         }
         let disks = file_systems.iter();
         let disks: Vec<_> = disks.map(|of| (&*of.at.disks, of.at.spread)).collect();
-        let steering = Steering::new(settings, monotonic(), &disks);
-        let records = file_systems.iter().filter_map(|of| of.limit.record());
+        let mut steering = Steering::new(settings, monotonic(), &disks);
+        let crowds = file_systems.iter().enumerate();
+        let crowds = crowds.filter(|(_, of)| !of.schedulers.is_empty());
+        crowds.for_each(|(at, _)| steering.look_for_crowds(at));
+        let records = file_systems.iter().flat_map(Watched::records);
         let records = records.map(|path| path.display().to_string());
         let words: Vec<String> = wanted.guardian.iter().cloned().chain(records).collect();
         let guardian = match wanted.is_dry {
@@ -401,7 +453,7 @@ impl Watch {
         let accounts = self.accounts();
         self.steering.flush();
         // Before the guardian reads the end of its input: without a record it has nothing to do.
-        self.file_systems.iter().for_each(|of| of.limit.end());
+        self.file_systems.iter_mut().for_each(Watched::end);
         self.guardian = None;
         let processor = clock_gettime(ClockId::ProcessCPUTime);
         Report {

@@ -52,6 +52,10 @@ impl Kernel<Domain> for Recorded {
         self.set.push((event.process, wanted.pages));
         Ok(Some(event.time))
     }
+
+    fn schedule(&mut self, _: usize, _: bool) -> bool {
+        false
+    }
 }
 
 fn tracepoint(id: u64, fields: &[(&str, usize, usize)]) -> Tracepoint {

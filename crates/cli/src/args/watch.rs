@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use clap::Args as Group;
+use clap::{Args as Group, ValueEnum};
 use forerun_baselines::METHODS;
 use forerun_core::spec::Choice;
 use forerun_core::{Bytes, depth};
@@ -13,6 +13,15 @@ use forerun_watch::exclude::Exclude;
 use super::methods_help;
 use crate::mount::address;
 use crate::quantity::parse_size;
+
+/// When the scheduler is changed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum Scheduler {
+    /// Never
+    Keep,
+    /// For a crowd of readers, as long as it serves them better than windows
+    Auto,
+}
 
 /// `forerun watch`.
 #[derive(Debug, Group)]
@@ -36,6 +45,10 @@ pub struct Watch {
     /// Reads to leave alone: path=/FOLDER, uid=NUMBER, program=NAME or cgroup=/GROUP; may be repeated
     #[arg(long, value_name = "RULE")]
     pub exclude: Vec<Exclude>,
+
+    /// Scheduler of disks that turn: as it is, or bfq for readers whose windows do not fit memory
+    #[arg(long, value_enum, value_name = "WHEN", default_value_t = Scheduler::Keep)]
+    pub scheduler: Scheduler,
 
     /// Return once it works, and go on in the background
     #[arg(long)]

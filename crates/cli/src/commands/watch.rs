@@ -12,9 +12,9 @@ use forerun_core::settings::SettingsError;
 use forerun_core::spec::Choice;
 use forerun_surface::undo::guardian;
 use forerun_watch::watch::Account;
-use forerun_watch::{Report, Wanted, passing};
+use forerun_watch::{FAIR, Report, Wanted, passing};
 
-use crate::args::Watch;
+use crate::args::{Scheduler, Watch};
 use crate::composition::name_the_flag;
 use crate::environment::Environment;
 use crate::estimate::REQUESTS_MIN;
@@ -76,6 +76,7 @@ fn begin(
         paths: args.paths.clone(),
         excludes: args.exclude.clone(),
         is_dry: args.dry_run,
+        schedules: args.scheduler == Scheduler::Auto,
         seeing: args.seeing,
         settings,
         journal: args.journal.clone(),
@@ -148,6 +149,12 @@ fn ending(report: &Report) -> String {
         line(format!(
             "small files: {} filled ahead, {bytes}, in {} listed folders   passed over {}   gone before they were read {}",
             small.files, small.folders, small.passed_over, small.lost
+        ));
+    }
+    if report.streams.crowds > 0 {
+        let crowds = report.streams.crowds;
+        line(format!(
+            "scheduler made {FAIR} for many readers {crowds} times"
         ));
     }
     for account in &report.accounts {

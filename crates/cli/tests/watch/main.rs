@@ -175,6 +175,29 @@ impl Disk {
         fs::write(self.limit(), "4096").unwrap();
         path
     }
+
+    fn scheduler(&self) -> String {
+        let text = fs::read_to_string(self.sys("queue/scheduler")).unwrap();
+        let chosen = text.split_once('[').unwrap().1.split_once(']').unwrap();
+        chosen.0.to_owned()
+    }
+
+    /// Leaves the disk with a fair scheduler, as a watch does that is killed; the one before, and the record. None, and a line
+    /// for the summary, where the kernel has no such scheduler.
+    #[track_caller]
+    fn make_fair(&self) -> Option<(String, PathBuf)> {
+        let (before, knob) = (self.scheduler(), self.sys("queue/scheduler"));
+        if fs::write(&knob, "bfq").is_err() {
+            skipped("needs the scheduler bfq");
+            return None;
+        }
+        let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
+        let head = format!("forerun-record 1 {}", boot.trim());
+        let line = format!("{} {before} bfq 1", knob.display());
+        let path = self.runtime().join("scheduler-7:99");
+        fs::write(&path, format!("{head:<511}\n{line:<511}\n")).unwrap();
+        Some((before, path))
+    }
 }
 
 impl Drop for Disk {
@@ -496,10 +519,10 @@ fn refused(output: &Output, why: &str) {
 }
 
 /// A guardian over the records, as a watch starts it.
-fn guardian(record: &Path) -> (Child, ChildStdin) {
+fn guardian(records: &[&Path]) -> (Child, ChildStdin) {
     let mut child = Command::new(cargo_bin!("forerun"))
         .args(["watch", "--guardian"])
-        .arg(record)
+        .args(records)
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .spawn()
@@ -512,7 +535,7 @@ fn guardian(record: &Path) -> (Child, ChildStdin) {
 fn a_guardian_puts_back_what_a_stopped_watch_left_raised_and_what_a_killed_one_did() {
     let Some(disk) = Disk::new() else { return };
     let record = disk.raise(1);
-    let (mut child, mut pipe) = guardian(&record);
+    let (mut child, mut pipe) = guardian(&[&record]);
     // The watch said that it raises, and nothing more comes.
     pipe.write_all(b".").unwrap();
     eventually("the limit of a stopped watch is back", || disk.kib() == 128);
@@ -523,7 +546,7 @@ fn a_guardian_puts_back_what_a_stopped_watch_left_raised_and_what_a_killed_one_d
     // A value that somebody set meanwhile stays.
     let record = disk.raise(3);
     fs::write(disk.limit(), "512").unwrap();
-    let (mut child, pipe) = guardian(&record);
+    let (mut child, pipe) = guardian(&[&record]);
     drop(pipe);
     assert!(wait::end(&mut child).unwrap().success());
     assert_eq!(disk.kib(), 512);
@@ -533,9 +556,32 @@ fn a_guardian_puts_back_what_a_stopped_watch_left_raised_and_what_a_killed_one_d
 fn the_next_watch_puts_back_what_both_left_raised() {
     let Some(disk) = Disk::new() else { return };
     disk.raise(1);
+    let Some((before, _)) = disk.make_fair() else {
+        return;
+    };
     let watching = disk.watch(&[]);
     assert_eq!(disk.kib(), 128);
+    assert_eq!(disk.scheduler(), before);
     drop(watching);
+}
+
+#[test]
+fn a_guardian_puts_a_scheduler_back_when_its_watch_is_gone_and_no_sooner() {
+    let Some(disk) = Disk::new() else { return };
+    let Some((before, schedulers)) = disk.make_fair() else {
+        return;
+    };
+    let (mut child, mut pipe) = guardian(&[&disk.raise(1), &schedulers]);
+    pipe.write_all(b".").unwrap();
+    eventually("the limit of a stopped watch is back", || disk.kib() == 128);
+    assert_eq!(
+        disk.scheduler(),
+        "bfq",
+        "a watch that stands still for a while"
+    );
+    drop(pipe);
+    assert!(wait::end(&mut child).unwrap().success());
+    assert_eq!(disk.scheduler(), before);
 }
 
 #[test]

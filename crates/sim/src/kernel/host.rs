@@ -256,6 +256,11 @@ impl Kernel<()> for Os<'_> {
         self.sets.push((event.process, wanted.pages));
         Ok(Some(self.now))
     }
+
+    /// The simulator has no scheduler that waits for readers.
+    fn schedule(&mut self, _: usize, _: bool) -> bool {
+        false
+    }
 }
 
 impl Os<'_> {

@@ -129,6 +129,9 @@ pub struct FileSystemReport {
     pub bdi: String,
     /// Its limit now; none if the device is gone.
     pub read_ahead_bytes: Option<u64>,
+    /// Its disks have a fair scheduler for a while.
+    #[serde(default)]
+    pub is_fair: bool,
 }
 
 /// Which files are opened in passthrough.

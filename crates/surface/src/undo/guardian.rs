@@ -185,7 +185,9 @@ pub fn run(paths: &[PathBuf], out: &mut dyn Write) -> Result<(), Failure> {
 fn look(records: &[File]) {
     let raised = |file: &File| {
         let changes = record::load(file).unwrap_or_default().into_iter();
-        changes.filter(|change| !change.ours.is_empty()).collect()
+        // A scheduler is changed for minutes, also by a process that raises a read-ahead for moments.
+        let raised = changes.filter(|change| !change.knob.is_scheduler());
+        raised.filter(|change| !change.ours.is_empty()).collect()
     };
     let first: Vec<Vec<Change>> = records.iter().map(raised).collect();
     thread::sleep(PATIENCE);

@@ -36,7 +36,9 @@ impl Knob {
         &self.0
     }
 
-    fn is_scheduler(&self) -> bool {
+    /// Whether it is a scheduler.
+    #[must_use]
+    pub fn is_scheduler(&self) -> bool {
         self.0.file_name().is_some_and(|name| name == SCHEDULER)
     }
 

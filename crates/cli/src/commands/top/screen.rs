@@ -431,7 +431,7 @@ READ/S    AT    SIZE      WINDOW   AHEAD    WAIT PROCESS                FILE
 forerun  ext4 8:0 at /data   up 2.00 s   rates over 2.00 s   seeing readahead
 missed   50.0 MB/s   events 40.0/s   lost 0   streams 2   state steers
 steered  97.9 %   limits set 5.0/s   each 92.0 us   spared 0   descriptor held at most 400.0 us
-memory   pages lost 0   windows 0.0/s
+memory   pages lost 0   windows 0.0/s   scheduler as set
 
 DEVICE   QUEUED FLIGHT   SWITCH        RATE SERVERS    DEPTH  FROM
 emulated     12      2  12.0 ms  220.0 MB/s      1?  2.64 MB  1,204 requests, ? told

@@ -73,9 +73,18 @@ pub(super) fn head<'a>(report: &Report, watch: &WatchReport, rates: &Rates) -> V
             &[
                 ("pages lost", watch.pages_lost.to_string()),
                 ("windows", format!("{:.1}/s", rates.of("windows"))),
+                ("scheduler", scheduler(watch).to_owned()),
             ],
         ),
     ]
+}
+
+/// Whether a scheduler is changed for a while.
+fn scheduler(watch: &WatchReport) -> &'static str {
+    match watch.file_systems.iter().any(|of| of.is_fair) {
+        true => "bfq, for many readers",
+        false => "as set",
+    }
 }
 
 /// What could not be steered, the most first; no line where all is.

@@ -1,0 +1,241 @@
+//! Crowd: readers whose windows do not fit memory, and whether a fair queue serves them better.
+//!
+//! A window of w bytes costs the disk one switch, in which it could read d bytes, so readers get w / (w + d) of its rate. A
+//! fair scheduler (`bfq`) lets one reader read on for a slice of time, however short its windows are, but waits for each of its reads:
+//! where processors are busy and reads come late it gets next to nothing. So it is tried, and kept as long as it gets what
+//! windows would:
+//!
+//! ```text
+//! 64 readers, 256 MiB   w = 1 MiB, d = 640 kB    windows: 0.62 of 80 MB/s = 50    bfq, 128 KiB: 73, or 18 beside compilers
+//!
+//! windows --- w < 3 d, the disks busy for a second ---> fair
+//!         <-- w > 5 d, or no readers ------------------
+//!         <-- less than 0.9 of w / (w + d) for 5 s ---- and not again for 1, 2, 4, .. 16 minutes
+//! ```
+//!
+//! While the queue is fair, open files have the device's limit.
+
+use forerun_core::{Bytes, Nanos, Profile};
+
+/// Windows shorter than so many switches are worth are a crowd's: they get less than three quarters of the rate.
+const BEGIN: u64 = 3;
+/// Longer than so many are not: five sixths.
+const END: u64 = 5;
+/// Disks that rest for more than a tenth of the time have no crowd.
+const BUSY_PERCENT: u64 = 90;
+/// Slices of `bfq` are up to 125 ms long, so 5 s are several rounds of some readers, and the first ones of a crowd.
+const JUDGED: Nanos = Nanos(5 * SECOND);
+/// Of the rate that windows would get, which is an estimate.
+const KEEP_PERCENT: u128 = 90;
+/// After a trial that failed.
+const REST: Nanos = Nanos(60 * SECOND);
+const REST_MAX: Nanos = Nanos(16 * 60 * SECOND);
+const SECOND: u64 = 1_000_000_000;
+
+/// What disks did since they were asked last.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Work {
+    /// Bytes that they delivered.
+    pub bytes: u64,
+    /// Time in which they had something to do, as the mean of all.
+    pub busy: Nanos,
+}
+
+/// A queue that is fair for a while.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Trial {
+    /// Begin of the five seconds that are judged next.
+    since: Nanos,
+    bytes: u64,
+}
+
+/// Whether the disks of a file system should serve fairly. See the [module](self).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Crowd {
+    trial: Option<Trial>,
+    asked: Nanos,
+    /// No trial before.
+    rest_until: Nanos,
+    rest: Nanos,
+}
+
+impl Crowd {
+    /// From this time on.
+    #[must_use]
+    pub fn new(now: Nanos) -> Self {
+        Self {
+            trial: None,
+            asked: now,
+            rest_until: Nanos(0),
+            rest: REST,
+        }
+    }
+
+    /// Whether the queue should be fair now. Asked once a second, with the window for which there is memory (none if
+    /// there are no readers), the costs of the disks, and their work since it was asked last.
+    pub fn is_there(
+        &mut self,
+        now: Nanos,
+        window: Option<Bytes>,
+        profile: &Profile,
+        work: Work,
+    ) -> bool {
+        let passed = now.since(self.asked);
+        self.asked = now;
+        let depth = profile.competitive_depth(Bytes(0), Bytes(0)).0;
+        let window = window.map_or(u64::MAX, |window| window.0);
+        match &mut self.trial {
+            None => {
+                let is_crowded = window < depth.saturating_mul(BEGIN);
+                let is_busy =
+                    work.busy.0.saturating_mul(100) >= passed.0.saturating_mul(BUSY_PERCENT);
+                if is_crowded && is_busy && passed.0 > 0 && now >= self.rest_until {
+                    let (since, bytes) = (now, 0);
+                    self.trial = Some(Trial { since, bytes });
+                }
+            }
+            Some(_) if window > depth.saturating_mul(END) => self.trial = None,
+            Some(trial) => {
+                trial.bytes = trial.bytes.saturating_add(work.bytes);
+                let judged = now.since(trial.since);
+                if judged >= JUDGED {
+                    let by_windows = by_windows(window, depth, profile.rate(Bytes(0)));
+                    let wanted = by_windows * u128::from(judged.0) / u128::from(SECOND);
+                    let is_worth = u128::from(trial.bytes) * 100 >= wanted * KEEP_PERCENT;
+                    match is_worth {
+                        true => {
+                            *trial = Trial {
+                                since: now,
+                                bytes: 0,
+                            }
+                        }
+                        false => self.fail(now),
+                    }
+                }
+            }
+        }
+        self.trial.is_some()
+    }
+
+    /// The queue cannot be made fair.
+    pub fn refused(&mut self, now: Nanos) {
+        if self.trial.is_some() {
+            self.fail(now);
+        }
+    }
+
+    fn fail(&mut self, now: Nanos) {
+        self.trial = None;
+        self.rest_until = Nanos(now.0.saturating_add(self.rest.0));
+        self.rest = Nanos(self.rest.0.saturating_mul(2)).min(REST_MAX);
+    }
+
+    /// Whether it is fair, as it was decided last.
+    #[must_use]
+    pub fn is_fair(&self) -> bool {
+        self.trial.is_some()
+    }
+}
+
+/// Bytes a second that windows get, each for a switch that is worth `depth`.
+fn by_windows(window: u64, depth: u64, rate: u64) -> u128 {
+    let (window, depth) = (u128::from(window), u128::from(depth));
+    u128::from(rate) * window / (window + depth).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    /// Seconds of a disk of 8 ms and 80 MB/s that is always busy, with this window and rate; whether each is fair.
+    fn seconds(crowd: &mut Crowd, from: u64, count: u64, window: u64, rate: u64) -> Vec<bool> {
+        let profile = Profile::constant(Nanos(8_000_000), 80_000_000).unwrap();
+        let busy = Nanos(SECOND);
+        let work = Work { bytes: rate, busy };
+        let window = (window > 0).then_some(Bytes(window));
+        let each = (from..from + count).map(|at| Nanos(at * SECOND));
+        each.map(|now| crowd.is_there(now, window, &profile, work))
+            .collect()
+    }
+
+    #[test]
+    fn few_readers_never_get_a_fair_queue_and_many_at_once() {
+        let mut crowd = Crowd::new(Nanos(0));
+        assert_eq!(seconds(&mut crowd, 1, 20, 7 * MIB, 70_000_000), [false; 20]);
+        assert_eq!(seconds(&mut crowd, 21, 1, MIB, 40_000_000), [true]);
+        assert_eq!(seconds(&mut crowd, 22, 60, MIB, 73_000_000), [true; 60]);
+        // Between three and five switches it stays as it is.
+        assert_eq!(seconds(&mut crowd, 82, 9, 2 * MIB, 73_000_000), [true; 9]);
+        assert_eq!(seconds(&mut crowd, 91, 1, 4 * MIB, 73_000_000), [false]);
+        assert_eq!(seconds(&mut crowd, 92, 9, 2 * MIB, 73_000_000), [false; 9]);
+    }
+
+    #[test]
+    fn a_fair_queue_that_gets_less_than_windows_is_given_up_for_longer_each_time() {
+        let mut crowd = Crowd::new(Nanos(0));
+        // Windows would get 49.7 MB/s.
+        for rate in [0, 18_000_000, 44_000_000] {
+            let mut crowd = crowd;
+            let fair = seconds(&mut crowd, 1, 30, MIB, rate);
+            assert_eq!(fair.iter().filter(|is_fair| **is_fair).count(), 5, "{rate}");
+        }
+        assert!(!seconds(&mut crowd.clone(), 1, 30, MIB, 45_000_000).contains(&false));
+        let fair = seconds(&mut crowd, 1, 5_000, MIB, 18_000_000);
+        let begins = fair
+            .windows(2)
+            .enumerate()
+            .filter(|(_, two)| !two[0] && two[1]);
+        let begins: Vec<usize> = begins.map(|(at, _)| at).collect();
+        let rests: Vec<usize> = begins.windows(2).map(|two| two[1] - two[0] - 5).collect();
+        assert_eq!(rests, [120, 240, 480, 960, 960, 960, 960]);
+    }
+
+    #[test]
+    fn disks_that_rest_have_no_crowd_and_neither_have_those_without_readers() {
+        let profile = Profile::constant(Nanos(8_000_000), 80_000_000).unwrap();
+        let mut crowd = Crowd::new(Nanos(0));
+        for (busy, is_fair) in [(890_000_000, false), (900_000_000, true)] {
+            let busy = Nanos(busy);
+            let work = Work { bytes: 1, busy };
+            let mut crowd = crowd;
+            let there = crowd.is_there(Nanos(SECOND), Some(Bytes(MIB)), &profile, work);
+            assert_eq!(there, is_fair);
+        }
+        assert_eq!(seconds(&mut crowd, 1, 3, MIB, 73_000_000), [true; 3]);
+        assert_eq!(seconds(&mut crowd, 4, 1, 0, 0), [false]);
+        assert_eq!(
+            seconds(&mut crowd, 5, 1, MIB, 73_000_000),
+            [true],
+            "no trial failed"
+        );
+        crowd.refused(Nanos(6 * SECOND));
+        assert_eq!(seconds(&mut crowd, 7, 59, MIB, 73_000_000), [false; 59]);
+        assert_eq!(seconds(&mut crowd, 66, 1, MIB, 73_000_000), [true]);
+    }
+
+    #[test]
+    fn any_numbers_are_survived() {
+        let (least, most) = (
+            Profile::constant(Nanos(0), 1),
+            Profile::constant(Nanos(u64::MAX), u64::MAX),
+        );
+        for profile in [least, most]
+            .into_iter()
+            .flatten()
+            .chain([Profile::default()])
+        {
+            let mut crowd = Crowd::new(Nanos(5));
+            for now in [0, 5, 6, u64::MAX - 1, u64::MAX, 0] {
+                for window in [None, Some(0), Some(u64::MAX)] {
+                    for of in [0, u64::MAX] {
+                        let busy = Nanos(of);
+                        let work = Work { bytes: of, busy };
+                        crowd.is_there(Nanos(now), window.map(Bytes), &profile, work);
+                    }
+                }
+            }
+        }
+    }
+}
