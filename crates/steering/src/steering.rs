@@ -175,7 +175,7 @@ impl<D: Clone + PartialEq> Steering<D> {
     /// Lets [crowds](crate::crowd) on this file system have a fair queue. It is for disks that turn: where a switch costs little
     /// it is of no use to wait for a reader.
     pub fn look_for_crowds(&mut self, at: usize) {
-        self.crowds[at] = Some(Crowd::new(self.start));
+        self.crowds[at] = Some(Crowd::new(self.start, &self.disks[at].profile()));
     }
 
     /// Whether the queue of a file system is fair now.
@@ -230,6 +230,10 @@ impl<D: Clone + PartialEq> Steering<D> {
             .finished(event.thread, |_, stream| over.push(stream));
         over.iter()
             .for_each(|stream| self.closed(stream, event.time));
+        let is_first = self.streams.count() == 0;
+        if let Some(crowd) = &mut self.crowds[at] {
+            crowd.began(event.time, is_first);
+        }
         let admitted = self.admit(at, event, kernel);
         let admitted = admitted.unwrap_or_else(Admitted::not);
         let key = event.file();
@@ -310,7 +314,6 @@ impl<D: Clone + PartialEq> Steering<D> {
             Nanos(sent) => self.since_start(Nanos(sent.saturating_sub(SENT_WITHIN))),
         };
         let own = kernel.limit(at).ok_or(Cause::NotRaised)?;
-        let is_fair = self.is_fair(at);
         self.limits[at].note_own(own);
         let stream = self.streams.get(event.file(), place);
         let stream = stream.ok_or(Cause::Closed)?;
@@ -321,7 +324,9 @@ impl<D: Clone + PartialEq> Steering<D> {
         let windows = &mut self.engines[domain].windows;
         let window = windows.seen(now, number, event.index, oldest);
         stream.window = window.unwrap_or(stream.window);
-        match is_fair {
+        let share = windows.share();
+        let is_held = self.crowds[at].is_some_and(|crowd| crowd.holds(event.time, share));
+        match is_held {
             true => Ok(own),
             false => Ok(self.limits[at].settable(stream.window.max(own))),
         }
@@ -342,8 +347,8 @@ impl<D: Clone + PartialEq> Steering<D> {
         let last = stream.set.filter(|(pages, _)| *pages > 0);
         let is_old = last.is_some_and(|(_, set)| set >= event.time);
         // A lower limit shortens no window of a stream that runs: it is of use where the window is shorter yet.
-        let reached = want.max(event.size);
-        let is_near = reached.abs_diff(event.limit) <= event.limit / CHANGE_PART;
+        let [next, wanted] = [event.limit, want].map(|limit| limit.max(event.size));
+        let is_near = wanted.abs_diff(next) <= next / CHANGE_PART;
         if event.cause != Why::Mark || is_old || is_near {
             return Ok(());
         }
@@ -424,7 +429,9 @@ impl<D: Clone + PartialEq> Steering<D> {
     pub fn tick(&mut self, now: Nanos, kernel: &mut dyn Kernel<D>) {
         self.ticks += 1;
         let mut over = Vec::new();
-        self.streams.ended(now, |_, stream| over.push(stream));
+        let by_turns = (0..self.crowds.len()).any(|at| self.is_fair(at));
+        self.streams
+            .ended(now, by_turns, |_, stream| over.push(stream));
         over.iter().for_each(|stream| self.closed(stream, now));
         let time = self.since_start(now);
         for at in 0..self.disks.len() {

@@ -160,9 +160,11 @@ impl Streams {
         }
     }
 
-    /// Takes out the streams that have ended.
-    pub fn ended(&mut self, now: Nanos, mut each: impl FnMut(FileKey, Stream)) {
-        self.take(|stream| stream.has_ended(now), &mut each);
+    /// Takes out the streams that have ended. Those that a fair queue serves by turns are seen a hundred times within some
+    /// milliseconds and then not for the slices of all others, so nothing follows from the time between two events.
+    pub fn ended(&mut self, now: Nanos, by_turns: bool, mut each: impl FnMut(FileKey, Stream)) {
+        let least = if by_turns { MOST } else { LEAST };
+        self.take(|stream| stream.has_ended(now, least), &mut each);
     }
 
     /// Takes out those of a thread that has begun another and came to the end of these.
@@ -207,8 +209,8 @@ impl Streams {
 }
 
 impl Stream {
-    fn has_ended(&self, now: Nanos) -> bool {
-        let patience = self.every.0.saturating_mul(PATIENCE).clamp(LEAST, MOST);
+    fn has_ended(&self, now: Nanos, least: u64) -> bool {
+        let patience = self.every.0.saturating_mul(PATIENCE).clamp(least, MOST);
         now.since(self.seen).0 > patience
     }
 
@@ -319,16 +321,17 @@ pub(crate) mod tests {
         let mut streams = Streams::default();
         streams.begin(KEY, &event(Why::Mark, 10, 16, 32, 0), 1000, NOT);
         streams.saw(KEY, 0, &event(Why::Mark, 10, 48, 32, second));
-        let ended = |streams: &mut Streams, now| {
+        let ended = |streams: &mut Streams, now, by_turns| {
             let mut ended = 0;
-            streams.ended(Nanos(now), |_, _| ended += 1);
+            streams.ended(Nanos(now), by_turns, |_, _| ended += 1);
             ended
         };
-        assert_eq!(ended(&mut streams, 8 * second), 0);
+        assert_eq!(ended(&mut streams, 8 * second, false), 0);
         let mut finished = 0;
         streams.finished(10, |_, _| finished += 1);
         assert_eq!(finished, 0, "in the middle of its file");
-        assert_eq!(ended(&mut streams, 10 * second), 1);
+        assert_eq!(ended(&mut streams, 60 * second, true), 0);
+        assert_eq!(ended(&mut streams, 10 * second, false), 1);
         streams.begin(KEY, &event(Why::Mark, 10, 970, 32, 0), 1000, NOT);
         streams.finished(11, |_, _| finished += 1);
         assert_eq!(finished, 0, "another thread's");
