@@ -63,7 +63,7 @@ pub use self::reading::{Direction, Reading};
 pub use self::report::Report;
 #[cfg(feature = "install")]
 pub use self::setup::{Completions, Man};
-pub use self::simulate::{Presets, Simulate, Simulated};
+pub use self::simulate::{Presets, Simulate, Simulated, When};
 pub use self::sweep::{Diff, Merge, Rerun, Shard, Sweep, SweepCommand};
 pub use self::trace::{Trace, TraceCommand, TraceConvert, TraceInfo, TraceSample};
 #[cfg(feature = "mount")]

@@ -18,7 +18,7 @@ use super::{Format, Methods, Noticing, Reading, parse_count, parse_number};
 use crate::quantity::{parse_duration, parse_size};
 
 /// Flags without a meaning for a drive that is alone with its requests.
-const ALONE: [&str; 15] = [
+const ALONE: [&str; 14] = [
     "preset",
     "scheduler",
     "disks",
@@ -29,7 +29,6 @@ const ALONE: [&str; 15] = [
     "place",
     "regions",
     "readers_by",
-    "when",
     "arrivals",
     "writes",
     "fetch_units",
@@ -49,7 +48,8 @@ pub struct Simulate {
     pub workload: Option<String>,
 
     /// Measured trace of a real drive to replay on --device-file or --device, without a cache in
-    /// front; prints the rms distance of the response times and both distributions
+    /// front; prints the rms distance of the response times and both distributions. With --loop open
+    /// requests come at their recorded times, and each device of the trace is a drive
     #[arg(long, value_name = "FILE", conflicts_with_all = ALONE)]
     pub validate: Option<PathBuf>,
 
