@@ -68,9 +68,9 @@ writes,0,0,0,0,0,0,0
     let said = forerun(&format!("{open} --loop paced")).code(2);
     let said = String::from_utf8_lossy(&said.get_output().stderr).into_owned();
     assert!(said.contains("--loop: must be open"), "{said}");
-    let timeless = folder.file("timeless", TRACE);
+    let timeless = folder.file("timeless", b"1\n2\n");
     let said = forerun(&format!(
-        "simulate --validate {timeless} --device-file {disk} --loop open"
+        "simulate --validate {timeless} --device-file {disk} --trace-format plain --loop open"
     ));
     let said = String::from_utf8_lossy(&said.code(2).get_output().stderr).into_owned();
     assert!(said.contains("request 1 has no time"), "{said}");
