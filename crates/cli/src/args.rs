@@ -34,6 +34,7 @@ mod tune;
 #[cfg(feature = "mount")]
 mod watch;
 
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 use self::simulate::split_names;
@@ -62,7 +63,7 @@ pub use self::reading::{Direction, Reading};
 pub use self::report::Report;
 #[cfg(feature = "install")]
 pub use self::setup::{Completions, Man};
-pub use self::simulate::{Presets, Simulate, Simulated};
+pub use self::simulate::{Presets, Simulate, Simulated, When};
 pub use self::sweep::{Diff, Merge, Rerun, Shard, Sweep, SweepCommand};
 pub use self::trace::{Trace, TraceCommand, TraceConvert, TraceInfo, TraceSample};
 #[cfg(feature = "mount")]
@@ -254,13 +255,28 @@ pub enum Listed {
 pub enum ListFormat {
     /// For people
     Table,
-    /// One object
+    /// For programs: an object, of rows one a line
     Json,
 }
 
 fn parse_count(text: &str, max: u32) -> Result<u32, String> {
-    let count = text.parse().ok().filter(|count| (1..=max).contains(count));
-    count.ok_or_else(|| format!("must be a whole number from 1 to {max}"))
+    parse_whole(text, 1..=max.into())
+}
+
+/// Any number of an unsigned type.
+fn parse_number<N: TryFrom<u64>>(text: &str) -> Result<N, String> {
+    parse_whole(
+        text,
+        0..=u64::MAX >> (u64::BITS as usize - 8 * size_of::<N>()),
+    )
+}
+
+/// A number, or what is accepted.
+fn parse_whole<N: TryFrom<u64>>(text: &str, accepted: RangeInclusive<u64>) -> Result<N, String> {
+    let number = text.parse().ok().filter(|number| accepted.contains(number));
+    let number = number.and_then(|number| N::try_from(number).ok());
+    let (least, most) = accepted.into_inner();
+    number.ok_or_else(|| format!("must be a whole number from {least} to {most}"))
 }
 
 /// The methods of a family with their parameters, for `--help`.

@@ -116,6 +116,13 @@ pub const LIST: &[Entry] = &[
         "Make the mount point with `mkdir`; write the path of SOURCE in full.",
     ),
     entry(
+        "no-file",
+        Forerun,
+        "no such file",
+        "Nothing is at the path in front of these words.",
+        "Look at its spelling; a relative path begins at the directory of the shell.",
+    ),
+    entry(
         "not-a-directory",
         Forerun,
         "is not a directory",

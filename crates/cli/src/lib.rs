@@ -23,6 +23,7 @@ pub mod doctor;
 pub mod emulation;
 pub mod explain;
 pub mod flags;
+pub mod lines;
 #[cfg(feature = "files")]
 pub mod measure;
 pub mod messages;

@@ -2,7 +2,7 @@
 //!
 //! Problem: to a flag that a command does not have, clap's tip is to pass it as a value (`use '-- --dry-run'`), and an
 //! option behind `-o` is refused under a name that was not typed. Here flags of similar programs are answered with forerun's
-//! way to the same end, and an option is named as it stands behind `-o`.
+//! way to the same end, and an option is named as it stands behind `-o`. A negative value is handed on as one ([`with_negative_values`]).
 //!
 //! Called by `main` with the error and the words as they were typed.
 
@@ -57,6 +57,37 @@ const ELSEWHERE: &[(&str, &str)] = &[(
     "reproduce",
     "the program forerun-lab measures claims of papers: `forerun-lab reproduce PAPER`",
 )];
+
+/// Words in which a negative value stands with its flag, as in `--from=-1s`: behind a blank it would be taken for a flag,
+/// of which none begins with a digit.
+#[must_use]
+pub fn with_negative_values(words: Vec<OsString>) -> Vec<OsString> {
+    let mut joined: Vec<OsString> = Vec::new();
+    for (at, word) in words.iter().enumerate() {
+        if word == "--" {
+            joined.extend_from_slice(&words[at..]);
+            break;
+        }
+        let is_negative = word.as_encoded_bytes().strip_prefix(b"-");
+        let is_negative =
+            is_negative.is_some_and(|rest| rest.first().is_some_and(u8::is_ascii_digit));
+        let is_flag = |flag: &&mut OsString| {
+            let flag = flag.as_encoded_bytes();
+            flag.starts_with(b"--") && !flag.contains(&b'=')
+        };
+        match joined
+            .last_mut()
+            .filter(|flag| is_negative && is_flag(flag))
+        {
+            Some(flag) => {
+                flag.push("=");
+                flag.push(word);
+            }
+            None => joined.push(word.clone()),
+        }
+    }
+    joined
+}
 
 /// The error as a user can act on it.
 #[must_use]
@@ -123,7 +154,7 @@ fn behind_o(flag: &str, typed: &[OsString]) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
+    use clap::{CommandFactory, Parser};
 
     use super::*;
     use crate::args::Args;
@@ -153,6 +184,75 @@ mod tests {
             none.contains("--nonsense") && !none.contains("tip"),
             "{none}"
         );
+    }
+
+    /// All commands that have none below them, each as the words that call it.
+    fn commands() -> Vec<(Vec<String>, clap::Command)> {
+        let mut left = vec![(vec!["forerun".to_owned()], Args::command())];
+        let mut found = Vec::new();
+        while let Some((words, command)) = left.pop() {
+            for inner in command.get_subcommands() {
+                let words = [words.clone(), vec![inner.get_name().to_owned()]].concat();
+                left.push((words, inner.clone()));
+            }
+            found.push((words, command));
+        }
+        found
+    }
+
+    #[test]
+    fn every_flag_with_a_value_answers_a_wrong_number_with_what_it_accepts() {
+        let mut flags = 0;
+        for (words, command) in commands() {
+            for arg in command
+                .get_arguments()
+                .filter(|arg| arg.get_action().takes_values())
+            {
+                let Some(flag) = arg.get_long() else { continue };
+                for value in ["-1s", "-5", "film-11", "1.5.2"] {
+                    let line =
+                        [words.clone(), vec![format!("--{flag}"), value.to_owned()]].concat();
+                    let line = with_negative_values(line.into_iter().map(OsString::from).collect());
+                    let Err(error) = Args::try_parse_from(line) else {
+                        continue;
+                    };
+                    let said = error.to_string();
+                    for wrong in [
+                        "unexpected argument",
+                        "invalid digit",
+                        "invalid float",
+                        "is not in",
+                    ] {
+                        assert!(!said.contains(wrong), "{words:?} --{flag} {value}: {said}");
+                    }
+                    flags += 1;
+                }
+            }
+        }
+        assert!(flags > 100, "{flags}");
+    }
+
+    #[test]
+    fn a_negative_value_goes_to_its_flag_and_to_nothing_else() {
+        let joined = |line: &str| {
+            let words = line.split(' ').map(OsString::from).collect();
+            let words = with_negative_values(words).into_iter();
+            words
+                .map(|word| word.into_string().unwrap())
+                .collect::<Vec<_>>()
+                .join(" ")
+        };
+        assert_eq!(joined("forerun a --from -1s b"), "forerun a --from=-1s b");
+        for same in [
+            "a --from --until 1s",
+            "a -1",
+            "a --from=0s -1",
+            "a -o -1",
+            "a -- --from -1",
+            "a -",
+        ] {
+            assert_eq!(joined(same), same);
+        }
     }
 
     #[test]

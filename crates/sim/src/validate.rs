@@ -9,12 +9,16 @@
 //! modelled   issue --ours------> completion --gap--> issue --ours------> ..
 //! ```
 //!
+//! A trace with arrivals in place of responses is replayed in an open loop ([`arrive`]): each device of it is a drive of its
+//! own, and a request waits for those before it on its drive.
+//!
 //! The distance of the two is the root of the mean square difference of the sorted response
 //! times, rank by rank: the horizontal distance of the two distributions, the "demerit figure" of
 //! Ruemmler and Wilkes (1994) in absolute time. Of times 1, 2, 3 ms and 1, 2, 6 ms it is
 //! sqrt(9 / 3) = 1.73 ms.
 
 use core::fmt;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use forerun_core::Nanos;
@@ -48,6 +52,8 @@ pub enum ValidateError {
     Many,
     /// A request, counted from 1, without a measured response time.
     Response(u64),
+    /// A request, counted from 1, without the time it came.
+    Arrival(u64),
     /// A request, counted from 1, that names a block and no place on a device.
     Place(u64),
     /// A request, counted from 1, that does not end where a sector of this size ends.
@@ -73,6 +79,10 @@ impl fmt::Display for ValidateError {
                 f,
                 "request {request} has no measured response time; \
                  of the formats, disksim-validate has it"
+            ),
+            Self::Arrival(request) => write!(
+                f,
+                "request {request} has no time: an open loop goes by the recorded arrivals"
             ),
             Self::Place(request) => {
                 write!(f, "request {request} names a block, not a place on a drive")
@@ -110,27 +120,8 @@ pub fn requests(
         }
         let record = record.map_err(ValidateError::Trace)?;
         let response = record.response.ok_or(ValidateError::Response(request))?;
-        let Place::Byte(at) = record.place else {
-            return Err(ValidateError::Place(request));
-        };
-        let end = at.saturating_add(record.bytes.into());
-        let (sector, capacity) = (drawing.sector_bytes(), drawing.capacity().0);
-        if at % sector != 0 || end % sector != 0 {
-            return Err(ValidateError::Sector(request, sector));
-        }
-        if end > capacity {
-            return Err(ValidateError::PastEnd {
-                request,
-                end,
-                capacity,
-            });
-        }
         requests.push(Measured {
-            access: Access {
-                lbn: at / sector,
-                sectors: (end - at) / sector,
-                is_write: record.op == Op::Write,
-            },
+            access: access(&record, request, drawing)?,
             gap: record.compute.unwrap_or_default(),
             response,
         });
@@ -139,6 +130,82 @@ pub fn requests(
         true => Err(ValidateError::Empty),
         false => Ok(requests),
     }
+}
+
+/// The sectors of a request.
+fn access(record: &Record, request: u64, drawing: &Drawing) -> Result<Access, ValidateError> {
+    let Place::Byte(at) = record.place else {
+        return Err(ValidateError::Place(request));
+    };
+    let end = at.saturating_add(record.bytes.into());
+    let (sector, capacity) = (drawing.sector_bytes(), drawing.capacity().0);
+    if at % sector != 0 || end % sector != 0 {
+        return Err(ValidateError::Sector(request, sector));
+    }
+    if end > capacity {
+        return Err(ValidateError::PastEnd {
+            request,
+            end,
+            capacity,
+        });
+    }
+    Ok(Access {
+        lbn: at / sector,
+        sectors: (end - at) / sector,
+        is_write: record.op == Op::Write,
+    })
+}
+
+/// Response times of requests that come at their own times.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Arrived {
+    /// Whether each writes, and its response: from its arrival to its end.
+    pub responses: Vec<(bool, Nanos)>,
+    /// The share of the time that the busiest drive is at work, in thousandths.
+    pub busiest_per_mille: u64,
+}
+
+/// Replays requests at their arrivals, in order of arrival on each drive; each device of the trace is a drive of this
+/// drawing.
+///
+/// # Errors
+/// The first request that lacks a field, or is not one of this drive.
+pub fn arrive(
+    records: impl IntoIterator<Item = Result<Record, TraceError>>,
+    drawing: &Arc<Drawing>,
+) -> Result<Arrived, ValidateError> {
+    let mut drives: BTreeMap<u32, Queued> = BTreeMap::new();
+    let (mut arrived, mut last) = (Arrived::default(), Nanos(0));
+    for (request, record) in (1..).zip(records) {
+        if arrived.responses.len() == REQUESTS_MAX {
+            return Err(ValidateError::Many);
+        }
+        let record = record.map_err(ValidateError::Trace)?;
+        let arrival = record.arrival.ok_or(ValidateError::Arrival(request))?;
+        let access = access(&record, request, drawing)?;
+        let drive = drives.entry(record.device).or_insert_with(|| Queued {
+            drive: Drive::new(Arc::clone(drawing)),
+            free: Nanos(0),
+            busy: Nanos(0),
+        });
+        let begin = arrival.max(drive.free);
+        drive.free = drive.drive.serve(begin, access);
+        drive.busy.0 += drive.free.since(begin).0;
+        last = last.max(drive.free);
+        let response = drive.free.since(arrival);
+        arrived.responses.push((access.is_write, response));
+    }
+    let busiest = drives.values().map(|drive| drive.busy.0).max();
+    let busiest = busiest.ok_or(ValidateError::Empty)?;
+    arrived.busiest_per_mille = (u128::from(busiest) * 1000 / u128::from(last.0.max(1))) as u64;
+    Ok(arrived)
+}
+
+/// A drive with its requests in order of arrival.
+struct Queued {
+    drive: Drive,
+    free: Nanos,
+    busy: Nanos,
 }
 
 /// Response times of a drive of this drawing, request by request.

@@ -352,6 +352,8 @@ fn a_trace_of_another_tool_is_read_right_or_refused_by_name() {
         let bytes = [&magic[..], &[0; 44]].concat().repeat(4);
         assert!(refused(&bytes).contains("blkparse"), "{}", refused(&bytes));
     }
+    let srt = b"$$TR_IOREC-1.3 (IOAdaptor Upgrade Version)\0\n";
+    assert!(refused(srt).contains("HP's SRT"), "{}", refused(srt));
     // Numbers of 32 bits, in either order of bytes, and small ones.
     for seed in 0..50 {
         let mut random = Random::new(seed);

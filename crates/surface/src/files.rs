@@ -223,14 +223,22 @@ impl NewFile {
             .map_err(|e| Failure::broken(&self.target, e))
     }
 
+    /// Writes all of it, and gives it no name yet.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn put(&self, content: &[u8]) -> Result<(), Failure> {
+        let mut writer = self.writer()?;
+        let written = writer.write_all(content).and_then(|()| writer.flush());
+        written.map_err(|e| Failure::broken(&self.target, plain(&e)))
+    }
+
     /// Writes all of it and gives it its name.
     ///
     /// # Errors
     /// It cannot be written; the old one, if there was one, is untouched.
     pub fn write(self, content: &[u8]) -> Result<(), Failure> {
-        let mut writer = self.writer()?;
-        let written = writer.write_all(content).and_then(|()| writer.flush());
-        written.map_err(|e| Failure::broken(&self.target, plain(&e)))?;
+        self.put(content)?;
         self.finish()
     }
 

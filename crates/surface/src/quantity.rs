@@ -72,6 +72,14 @@ pub enum QuantityError {
         /// An example.
         example: &'static str,
     },
+    /// It begins with a minus.
+    #[error("{text:?} is less than 0: write it as in {example}")]
+    Negative {
+        /// The given text.
+        text: String,
+        /// An example.
+        example: &'static str,
+    },
     /// There is no unit, and none goes without saying.
     #[error("{text:?} has no unit: write it as in {example}")]
     NoUnit {
@@ -176,6 +184,15 @@ fn parse(text: &str, kind: &Kind, smallest: &'static str) -> Result<u64, Quantit
     let text = text.trim();
     let is_number = |c: char| c.is_ascii_digit() || c == '.';
     let (number, unit) = text.split_at(text.find(|c| !is_number(c)).unwrap_or(text.len()));
+    if text
+        .strip_prefix('-')
+        .is_some_and(|rest| rest.starts_with(is_number))
+    {
+        return Err(QuantityError::Negative {
+            text: text.to_owned(),
+            example: kind.example,
+        });
+    }
     let (whole, fraction) = split_number(number).ok_or_else(|| QuantityError::Number {
         text: text.to_owned(),
         kind: kind.name,
@@ -355,7 +372,7 @@ mod tests {
             ),
             (
                 "-1MiB",
-                "\"-1MiB\" is not a size: write a number and a unit, as in 64KiB, 1MiB or 100MB",
+                "\"-1MiB\" is less than 0: write it as in 64KiB, 1MiB or 100MB",
             ),
             (
                 "1.2.3M",

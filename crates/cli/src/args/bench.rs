@@ -10,7 +10,7 @@ use forerun_baselines::METHODS;
 use forerun_core::{Bytes, Nanos, preset};
 
 use super::files::{Storage, parse_read_bytes, without_walks};
-use super::{Composition, Format, Hinted, methods_help, parse_count};
+use super::{Composition, Format, Hinted, methods_help, parse_count, parse_number, parse_whole};
 use crate::bench::pattern::{self, Pattern};
 use crate::bench::plan::Contender;
 use crate::quantity::{parse_duration, parse_size};
@@ -114,12 +114,12 @@ pub struct Workload {
 
     /// Percentage of hints that name another place of the same file
     #[arg(long, value_name = "N", default_value = "0", requires = "hints")]
-    #[arg(value_parser = clap::value_parser!(u8).range(0..=100))]
+    #[arg(value_parser = |text: &str| parse_whole::<u8>(text, 0..=100))]
     pub wrong_percent: u8,
 
     /// Percentage of reads without a hint
     #[arg(long, value_name = "N", default_value = "0", requires = "hints")]
-    #[arg(value_parser = clap::value_parser!(u8).range(0..=100))]
+    #[arg(value_parser = |text: &str| parse_whole::<u8>(text, 0..=100))]
     pub missing_percent: u8,
 
     /// Time a reader computes between two reads
@@ -127,7 +127,7 @@ pub struct Workload {
     pub think: Nanos,
 
     /// Seed of the generated content and the random patterns
-    #[arg(long, value_name = "N", default_value = "1")]
+    #[arg(long, value_name = "N", default_value = "1", value_parser = parse_number::<u64>)]
     pub seed: u64,
 }
 

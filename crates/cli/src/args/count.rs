@@ -57,7 +57,7 @@ pub struct TraceCount {
     pub writes: bool,
 
     /// References at the beginning that fill the caches and are not counted
-    #[arg(long, value_name = "N", default_value = "0")]
+    #[arg(long, value_name = "N", default_value = "0", value_parser = super::parse_number::<u64>)]
     pub warm_up: u64,
 
     /// Size of the blocks of ranges

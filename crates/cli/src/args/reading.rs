@@ -10,6 +10,7 @@ use forerun_core::Nanos;
 use forerun_sim::trace::format::csv::Columns;
 use forerun_sim::trace::{Filter, Format, Op, Options, format};
 
+use super::parse_number;
 use crate::failure::Failure;
 use crate::flags::Values;
 use crate::quantity::parse_duration;
@@ -23,7 +24,7 @@ pub struct Reading {
     pub trace_format: Option<&'static Format>,
 
     /// Size of the window that sorts requests by time, in requests
-    #[arg(long, value_name = "N", default_value = "1024")]
+    #[arg(long, value_name = "N", default_value = "1024", value_parser = parse_number::<u32>)]
     pub sort_window: u32,
 
     /// Columns of any file in lines, as in time-col=1,obj-id-col=2,obj-size-col=3 (docs/TRACES.md)
@@ -43,7 +44,7 @@ pub struct Reading {
     pub until: Option<Nanos>,
 
     /// Leave out requests to other devices or files, which are numbered as in the trace, or from 0 in the order of first use
-    #[arg(long, value_name = "N,..", value_delimiter = ',')]
+    #[arg(long, value_name = "N,..", value_delimiter = ',', value_parser = parse_number::<u32>)]
     pub only_devices: Vec<u32>,
 
     /// Leave out requests of the other direction
@@ -51,7 +52,7 @@ pub struct Reading {
     pub only_op: Option<Direction>,
 
     /// Leave out requests of other processes
-    #[arg(long, value_name = "N,..", value_delimiter = ',')]
+    #[arg(long, value_name = "N,..", value_delimiter = ',', value_parser = parse_number::<u32>)]
     pub only_processes: Vec<u32>,
 }
 

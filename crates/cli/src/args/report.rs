@@ -16,13 +16,7 @@ pub struct Report {
     pub output: PathBuf,
 
     /// How near to the best is near enough, 0% to 100%
-    #[arg(
-        long,
-        value_name = "PERCENT",
-        default_value = "5%",
-        allow_hyphen_values = true
-    )]
-    #[arg(value_parser = parse_share)]
+    #[arg(long, value_name = "PERCENT", default_value = "5%", value_parser = parse_share)]
     pub within: f64,
 
     /// Rows to compare with: drawn dashed, and as differences

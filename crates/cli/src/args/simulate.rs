@@ -14,11 +14,11 @@ pub use forerun_sim::simulate::simulated::Simulated;
 use forerun_sim::simulate::simulated::SimulatedError;
 
 use super::trace::parse_block_bytes;
-use super::{Format, Methods, Noticing, Reading, parse_count};
+use super::{Format, Methods, Noticing, Reading, parse_count, parse_number};
 use crate::quantity::{parse_duration, parse_size};
 
 /// Flags without a meaning for a drive that is alone with its requests.
-const ALONE: [&str; 15] = [
+const ALONE: [&str; 14] = [
     "preset",
     "scheduler",
     "disks",
@@ -29,7 +29,6 @@ const ALONE: [&str; 15] = [
     "place",
     "regions",
     "readers_by",
-    "when",
     "arrivals",
     "writes",
     "fetch_units",
@@ -49,7 +48,8 @@ pub struct Simulate {
     pub workload: Option<String>,
 
     /// Measured trace of a real drive to replay on --device-file or --device, without a cache in
-    /// front; prints the rms distance of the response times and both distributions
+    /// front; prints the rms distance of the response times and both distributions. With --loop open
+    /// requests come at their recorded times, and each device of the trace is a drive
     #[arg(long, value_name = "FILE", conflicts_with_all = ALONE)]
     pub validate: Option<PathBuf>,
 
@@ -89,11 +89,11 @@ pub struct Simulate {
     pub block_bytes: Option<u32>,
 
     /// Largest batch of fetches for a free disk [default: by the number of disks]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = parse_number::<u64>)]
     pub batch: Option<u64>,
 
     /// Prefetch distance, in references
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = parse_number::<u64>)]
     pub horizon: Option<u64>,
 
     /// Processor time of a fetch; Kimbrel et al. 1996 have 500us
@@ -135,7 +135,7 @@ pub struct Simulate {
 
     /// With --device unit: numbers of the blocks in the cache at the beginning, which the trace need
     /// not name
-    #[arg(long, value_name = "A,B,..", value_delimiter = ',')]
+    #[arg(long, value_name = "A,B,..", value_delimiter = ',', value_parser = parse_number::<u64>)]
     pub warm: Vec<u64>,
 
     /// Most memory for the different blocks of a trace, and for its references, which methods that

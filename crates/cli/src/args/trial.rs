@@ -38,7 +38,7 @@ pub struct Try {
     #[arg(value_parser = |text: &str| parse_count(text, READERS_MAX))]
     pub readers: u32,
 
-    /// How long it may take in all
+    /// How long the runs may take in all; each takes at least 0.6 s, a new mount included
     #[arg(long, value_name = "N", default_value = "50")]
     #[arg(value_parser = |text: &str| parse_count(text, SECONDS_MAX))]
     pub seconds: u32,

@@ -100,6 +100,7 @@ pub fn run(args: &Advise, out: &mut dyn Write) -> Result<(), Failure> {
         preset: &best.line.name,
         place: best.place,
         is_near: best.is_within_all,
+        equals: &best.equals,
         depths: &depths,
     };
     let text = match args.format {
@@ -232,6 +233,7 @@ struct Advice<'a> {
     preset: &'a str,
     place: &'a Place,
     is_near: bool,
+    equals: &'a [&'a str],
     depths: &'a [Row],
 }
 
@@ -284,12 +286,16 @@ impl Advice<'_> {
             ),
             format!("device: {device}"),
             format!(
-                "preset and memory: {} with {}, for which a mount takes {whole}{}",
+                "preset and memory: {} with {}, for which a mount takes {whole}{}{}",
                 self.preset,
                 memory(self.bytes()),
                 match self.preset {
                     NONE => ": reading ahead does not help this load",
                     _ => "",
+                },
+                match self.equals {
+                    [] => String::new(),
+                    equals => format!("; as good with it: {}", equals.join(", ")),
                 }
             ),
             format!(

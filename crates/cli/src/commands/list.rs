@@ -6,6 +6,7 @@
 //! completions or documentation. A name in place of a part shows its entries alone, with the
 //! [differences] between its paper and ours.
 
+use std::collections::BTreeSet;
 use std::io::Write;
 
 use clap::ValueEnum;
@@ -22,6 +23,9 @@ use crate::differences;
 use crate::failure::Failure;
 use crate::papers::{PAPERS, in_words};
 use crate::terminal;
+
+/// Presets of simulations alone.
+const SIMULATED: &str = "presets of simulate and sweep alone";
 
 /// A family of methods: its name and their specs.
 type Family = (&'static str, Vec<&'static Spec>);
@@ -53,11 +57,11 @@ pub fn selected(name: &str) -> Result<Selected, String> {
         return Ok(Selected::Part(part));
     }
     let specs = families(None).into_iter().flat_map(|(_, specs)| specs);
-    let mut known: Vec<&'static str> = PRESETS.iter().map(|preset| preset.name).collect();
+    let mut known: BTreeSet<&'static str> = PRESETS.iter().map(|preset| preset.name).collect();
     known.extend(specs.map(|spec| spec.name));
     known.extend(format::LIST.iter().map(|format| format.name));
     known.extend(backends(None).into_iter().flatten().map(|[name, ..]| name));
-    if known.contains(&name) {
+    if known.contains(name) {
         return Ok(Selected::Name(name.to_owned()));
     }
     let parts = Listed::value_variants().iter();
@@ -96,6 +100,9 @@ fn shown(what: Option<Listed>, part: Listed) -> bool {
 
 fn families(what: Option<Listed>) -> Vec<Family> {
     let mut families = Vec::new();
+    if shown(what, Listed::Presets) {
+        families.push((SIMULATED, specs(forerun_sim::kernel::LIST)));
+    }
     if shown(what, Listed::Methods) {
         families.push(("detect", specs(METHODS.detect)));
         families.push(("depth", specs(METHODS.depth)));
@@ -342,7 +349,12 @@ fn everything(what: Option<Listed>) -> Map<String, Value> {
         );
     }
     for (family, specs) in families(what) {
-        all.insert(family.into(), specs.into_iter().map(json_of_spec).collect());
+        let key = if family == SIMULATED {
+            "simulated"
+        } else {
+            family
+        };
+        all.insert(key.into(), specs.into_iter().map(json_of_spec).collect());
     }
     if let Some(backends) = backends(what) {
         let backends = backends.into_iter().map(

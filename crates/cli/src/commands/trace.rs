@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use crate::args::{ListFormat, Reading, Trace, TraceCommand, TraceConvert, TraceInfo, TraceSample};
 use crate::failure::Failure;
-use crate::files::{self, NewFile};
+use crate::files::{self, NewFile, plain};
 use crate::progress::{self, REQUESTS_PER_STEP};
 use crate::quantity::size;
 use source::{Named, Stream};
@@ -47,6 +47,15 @@ pub fn logs(path: &Path, reading: &Reading) -> Result<Logs, Failure> {
     });
     let opened = opened.collect::<Result<Vec<_>, Failure>>()?;
     opened_logs(opened, reading, filter).map_err(|e| unreadable(&e))
+}
+
+/// Reads a trace up to the first request that is wanted.
+///
+/// # Errors
+/// See [`logs`]; there is no such request.
+pub fn first_request(path: &Path, reading: &Reading) -> Result<(), Failure> {
+    let first = logs(path, reading)?.next();
+    first.map_or(Ok(()), |first| first.map(drop).map_err(|e| unreadable(&e)))
 }
 
 /// Logs of these names that were opened.
@@ -202,7 +211,11 @@ fn write(
     let done = convert(records, args.to, args.block_bytes, &mut buffered);
     drop(buffered);
     if let Some(error) = out.failed {
-        return Err(Failure::output(&error));
+        let target = files::named(args.output.as_deref());
+        return Err(target.map_or_else(
+            || Failure::output(&error),
+            |path| Failure::broken(path, plain(&error)),
+        ));
     }
     done.map_err(|error| match error {
         ConvertError::Read(error) => unreadable(&error),

@@ -6,14 +6,16 @@
 use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use forerun_core::Bytes;
 use rustix::fs::{major, minor};
 
 use crate::args::Try;
 use crate::composition::name_the_flag;
 use crate::environment::Environment;
 use crate::failure::Failure;
+use crate::mount::budget::Budget;
 use crate::progress;
 use crate::quantity::{rough_size, size};
 use crate::sources::{address, check_anonymous};
@@ -50,6 +52,8 @@ const RESIDENT_MAX: usize = 25;
 /// Files that cannot be read, or cannot be read cold.
 pub fn run(args: &Try, environment: &Environment, out: &mut dyn Write) -> Result<(), Failure> {
     check_anonymous(args.anonymous, std::slice::from_ref(&args.path))?;
+    // A mount is tried, so it has to be possible.
+    Budget::of(args.memory, Bytes(0))?;
     let mut told = Told::new(args, out);
     match address(&args.path) {
         Some(url) if args.tuned => Err(Failure::Usage(format!(
@@ -71,6 +75,7 @@ fn of_address(_: &Try, url: &str, _: &mut Told<'_>) -> Result<(), Failure> {
 fn of_files(args: &Try, environment: &Environment, told: &mut Told<'_>) -> Result<(), Failure> {
     let chosen = Chosen::of(&args.path)?;
     let tunable = args.tuned.then(|| tuned::check(args)).transpose()?;
+    check_seconds(args, &chosen, if args.tuned { 4 } else { 2 })?;
     let rotational = rotational(&chosen.folder);
     told.text(&busy::warning().unwrap_or_default())?;
     let what = format!("Read cold, in turns, for at most {} s", args.seconds);
@@ -124,7 +129,7 @@ fn rows(
         .collect())
 }
 
-/// The rates of one reader and of many.
+/// The rates of one reader and of many. What mounts took longer than reckoned, later runs have less.
 fn rates(
     args: &Try,
     chosen: &Chosen,
@@ -133,18 +138,37 @@ fn rates(
 ) -> Result<Vec<Rates>, Failure> {
     let readers = readers(args, chosen);
     let runs = TURNS * sides.len() as u32;
+    let end = Instant::now() + Duration::from_secs(args.seconds.into());
+    let last = readers.last().copied();
     let bar = progress::steps("reading", (runs * readers.len() as u32).into());
     let mut all = Vec::new();
     for readers in readers {
         let step = || bar.inc(1);
-        let each = (share(args, readers) / runs)
-            .saturating_sub(BESIDE)
-            .max(RUN_MIN);
+        let left = end.saturating_duration_since(Instant::now());
+        let time = match last {
+            Some(last) if last == readers => left,
+            _ => share(args, readers),
+        };
+        let each = (time / runs).saturating_sub(BESIDE).max(RUN_MIN);
         let ways = turns(chosen, readers, each, sides, prepare, &step)?;
         all.push(Rates { readers, ways });
     }
     bar.finish_and_clear();
     Ok(all)
+}
+
+/// Makes sure that the runs of so many candidates have the time.
+fn check_seconds(args: &Try, chosen: &Chosen, sides: usize) -> Result<(), Failure> {
+    let runs = TURNS * (sides * readers(args, chosen).len()) as u32;
+    let least = ((RUN_MIN + BESIDE) * runs).as_secs_f64().ceil();
+    match f64::from(args.seconds) < least {
+        true => Err(Failure::Usage(format!(
+            "--seconds {}: must be at least {least}, for {runs} runs of {} s",
+            args.seconds,
+            (RUN_MIN + BESIDE).as_secs_f64()
+        ))),
+        false => Ok(()),
+    }
 }
 
 /// One reader, and as many as are wanted and there are parts for.

@@ -1,16 +1,16 @@
 //! The answer of a chart: the smallest memory with which a preset is nearly as good as any is with any memory.
 //!
 //! *Nearly* is a share, 5 % unless told: a throughput of at least 0.95 of the best one, and a 99th percentile of at most
-//! 1.05 of the best one. Example: of 2 ms with 64 MiB and 2.05 ms with 16 MiB, the second is the answer.
+//! 1.05 of the best one; of several that are equal the one named first is the answer, and the others are named. Example: of 2 ms with 64 MiB and 2.05 ms with 16 MiB, the second is the answer.
 
 use super::chart::{Chart, Line, Place};
-use super::points::Metric;
+use super::points::{Metric, SMALL_MS};
 
 /// Those that an answer is judged by.
 const JUDGED: [Metric; 2] = [Metric::Throughput, Metric::P99];
 
 /// A preset and its memory.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Answer<'a> {
     /// The preset.
     pub line: &'a Line,
@@ -18,6 +18,8 @@ pub struct Answer<'a> {
     pub place: &'a Place,
     /// It is within the share in all metrics that the chart has; otherwise in throughput, and of these has the least p99.
     pub is_within_all: bool,
+    /// Other lines that are as good with the same memory: of those the first is the answer.
+    pub equals: Vec<&'a str>,
 }
 
 /// The answer; none of a chart without figures. Where no place is near the best in both, throughput counts before p99.
@@ -37,36 +39,56 @@ pub fn answer(chart: &Chart, share: f64) -> Option<Answer<'_>> {
     let memory = |place: &Place| place.memory.unwrap_or(0.0);
     // Of equal memories the better one: of the metric judged last, where all are near the best in the first.
     let last = judged.last().map_or(*first, |(metric, _)| *metric);
-    let value = |place: &Place, metric| {
-        let value = place
-            .values
-            .get(&metric)
-            .map_or(f64::INFINITY, |value| value.value);
-        if metric.is_gain() { -value } else { value }
+    let of = |line, place, is_within_all| Answer {
+        line,
+        place,
+        is_within_all,
+        equals: equals(chart, line, place, &judged),
     };
     let all = || chart.places();
     let near = all().filter(|(_, place)| is_near(place, &judged));
     let best = near.min_by(|(_, a), (_, b)| {
         let by_memory = memory(a).total_cmp(&memory(b));
-        by_memory.then(value(a, last).total_cmp(&value(b, last)))
+        let by_last = by_memory.then(value(a, last).total_cmp(&value(b, last)));
+        by_last.then(value(a, *first).total_cmp(&value(b, *first)))
     });
     if let Some((line, place)) = best {
-        return Some(Answer {
-            line,
-            place,
-            is_within_all: true,
-        });
+        return Some(of(line, place, true));
     }
     let near = all().filter(|(_, place)| is_near(place, &judged[..1]));
     let best = near.min_by(|(_, a), (_, b)| {
         let by_value = value(a, last).total_cmp(&value(b, last));
         by_value.then(memory(a).total_cmp(&memory(b)))
     });
-    best.map(|(line, place)| Answer {
-        line,
-        place,
-        is_within_all: false,
-    })
+    best.map(|(line, place)| of(line, place, false))
+}
+
+/// A value to be the least: a gain is turned round, and a small percentile is as good as any.
+fn value(place: &Place, metric: Metric) -> f64 {
+    let value = place.values.get(&metric).map(|value| value.value);
+    match (value, metric) {
+        (None, _) => f64::INFINITY,
+        (Some(value), Metric::P99) => value.max(SMALL_MS),
+        (Some(value), _) if metric.is_gain() => -value,
+        (Some(value), _) => value,
+    }
+}
+
+/// Other lines with the same values and the same memory.
+fn equals<'a>(
+    chart: &'a Chart,
+    line: &Line,
+    place: &Place,
+    judged: &[(Metric, f64)],
+) -> Vec<&'a str> {
+    let is_equal = |other: &Place| {
+        let mut metrics = judged.iter().map(|(metric, _)| *metric);
+        other.memory == place.memory
+            && metrics.all(|metric| value(other, metric) == value(place, metric))
+    };
+    let others = chart.lines.iter().filter(|other| other.name != line.name);
+    let equal = others.filter(|other| other.places.iter().any(is_equal));
+    equal.map(|other| other.name.as_str()).collect()
 }
 
 /// The smallest memory with which a line is so near to the best of all lines, and its value.
@@ -147,6 +169,22 @@ mod tests {
             place.and_then(|place| place.memory)
         };
         assert_eq!((of(0), of(1)), (Some(2.0), Some(1.0)));
+    }
+
+    #[test]
+    fn of_equal_lines_the_first_is_the_answer_and_the_others_are_named() {
+        let chart = chart(&[
+            ("worse", &[(1.0, 97.0, 0.2)]),
+            ("a", &[(1.0, 100.0, 0.09), (2.0, 100.0, 0.01)]),
+            ("b", &[(1.0, 100.0, 0.02)]),
+            ("c", &[(1.0, 99.0, 0.02)]),
+        ]);
+        let best = answer(&chart, 0.05).unwrap();
+        assert_eq!(
+            (best.line.name.as_str(), best.place.memory),
+            ("a", Some(1.0))
+        );
+        assert_eq!(best.equals, ["b"]);
     }
 
     #[test]

@@ -118,6 +118,9 @@ fn answers(body: &mut String, all: &[Chart], within: f64) {
         };
         let mut cells = vec![chart.name.clone(), best.line.name.clone(), size(best.place)];
         cells.extend(Metric::LIST.map(|metric| value(best.place, metric)));
+        for equal in &best.equals {
+            cells[1] += &format!(" = {equal}");
+        }
         if !best.is_within_all {
             cells[1] += " *";
         }
@@ -129,7 +132,8 @@ fn answers(body: &mut String, all: &[Chart], within: f64) {
     let _ = write!(
         body,
         "<h2>Answers</h2>\n<p>The smallest memory within {share} % of the best throughput and of the best 99th percentile, of all \
-         presets. A percentile below {SMALL_MS} ms is as good as any.</p>\n"
+         presets. A percentile below {SMALL_MS} ms is as good as any; behind \
+         = are presets that are as good with the same memory.</p>\n"
     );
     let has_star = rows.iter().any(|cells| cells[1].ends_with(" *"));
     let mut head = vec!["input and device", "preset", "memory"];
@@ -198,9 +202,10 @@ fn section(
         });
         let _ = writeln!(
             body,
-            "<p class=\"answer\"><b>{}</b>{memory}: {}.</p>",
+            "<p class=\"answer\"><b>{}</b>{memory}: {}.{}</p>",
             escaped(&best.line.name),
-            escaped(&figures_of(best.place))
+            escaped(&figures_of(best.place)),
+            escaped(&equal_to(&best.equals))
         );
     }
     *body += "<div class=\"figures\">\n";
@@ -231,6 +236,15 @@ fn section(
 }
 
 /// The figures of a place in words.
+/// The presets that are as good as an answer.
+fn equal_to(equals: &[&str]) -> String {
+    match equals {
+        [] => String::new(),
+        [one] => format!(" {one} is as good with the same memory."),
+        several => format!(" {} are as good with the same memory.", several.join(", ")),
+    }
+}
+
 fn figures_of(place: &Place) -> String {
     let named = |metric| {
         let value = value(place, metric);

@@ -1,11 +1,15 @@
-//! Names in a plan that parsing does not look up: devices, workloads and files, each once.
+//! What parsing a plan does not look at: names of devices, workloads and files, and traces at their beginning, each once.
+//!
+//! A trace is opened as each run will open it, and read up to the first request of the part that is wanted: a part that
+//! has none, and a file of another format, are refused before the first run.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use crate::args::Simulate;
+use crate::args::{Reading, Simulate};
 use crate::commands::simulate;
-use crate::flags::{Refused, nearest_of};
+use crate::commands::trace::first_request;
+use crate::flags::{Refused, Values, nearest_of};
 
 /// Devices, schedulers and workloads of a run.
 type Named = (String, Option<PathBuf>, Option<String>, Option<String>);
@@ -15,6 +19,7 @@ type Named = (String, Option<PathBuf>, Option<String>, Option<String>);
 pub struct Names {
     named: HashSet<Named>,
     files: HashSet<PathBuf>,
+    traces: HashSet<(PathBuf, Values)>,
 }
 
 impl Names {
@@ -32,6 +37,11 @@ impl Names {
             if self.files.insert(path.clone()) {
                 check_file(flag, path)?;
             }
+        }
+        if let Some(trace) = &run.trace
+            && self.traces.insert((trace.clone(), run.reading.values()))
+        {
+            check_trace(trace, &run.reading)?;
         }
         let named = (
             run.device.clone(),
@@ -52,6 +62,36 @@ impl Names {
         })
     }
 }
+
+/// Reads up to the first request; an error is that of a flag of the part, if there is one.
+fn check_trace(trace: &Path, reading: &Reading) -> Result<(), Refused> {
+    // A pipe has to wait for its run, which refuses it by name.
+    if !trace.is_file() {
+        return Ok(());
+    }
+    first_request(trace, reading).map_err(|failure| {
+        let (why, flags) = (failure.to_string(), reading.values());
+        let named = |flag: &str| why.starts_with(&format!("--{flag} "));
+        let is_told = |flag: &&str| flags.contains_key(*flag);
+        let part = PARTS.into_iter().filter(is_told);
+        let flag = part
+            .clone()
+            .find(|flag| named(flag))
+            .or(part.clone().next());
+        let why = match flag {
+            Some(flag) if !named(flag) => format!("--{flag} {}: {why}", flags[flag]),
+            _ => why,
+        };
+        let flag = flag.unwrap_or("trace").to_owned();
+        Refused {
+            flag: Some(flag),
+            why,
+        }
+    })
+}
+
+/// Flags of a part, the narrowest first.
+const PARTS: [&str; 5] = ["only-devices", "only-processes", "only-op", "from", "until"];
 
 fn check_file(flag: &str, path: &Path) -> Result<(), Refused> {
     if path.exists() {

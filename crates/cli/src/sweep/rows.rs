@@ -1,11 +1,11 @@
 //! Files of rows: JSON objects, one a line, each with the key of its run.
 //!
-//! A sweep that is killed leaves a part of a line; it is cut off before the next row is appended. Two sweeps that
+//! A part of a row, which a killed sweep leaves, is cut off before the next row is appended. Two sweeps that
 //! write to one file would spoil each other's rows, so the file is locked (`flock(2)`) while one does.
 
 use std::collections::HashSet;
 use std::fs::{File, OpenOptions};
-use std::io::{self, BufRead, BufReader, Seek, SeekFrom, Write};
+use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -14,6 +14,7 @@ use serde_json::{Map, Value};
 
 use crate::failure::Failure;
 use crate::files::{self, plain};
+use crate::lines::{self, End};
 
 /// A row.
 pub type Row = Map<String, Value>;
@@ -29,30 +30,16 @@ pub fn key(row: &Row) -> Option<&str> {
     row.get(KEY)?.as_str()
 }
 
-/// The whole rows of a file, and where the last of them ends.
-fn rows(path: &Path, file: &File) -> Result<(Vec<Row>, u64), Failure> {
-    let (mut rows, mut end) = (Vec::new(), 0);
-    let mut lines = BufReader::new(file);
-    for number in 1.. {
-        let mut line = String::new();
-        let read = lines.read_line(&mut line);
-        let read =
-            read.map_err(|e| Failure::unusable(path, format!("line {number}: {}", plain(&e))))?;
-        if !line.ends_with('\n') {
-            break;
-        }
-        end += read as u64;
-        let row = serde_json::from_str(&line)
+/// The rows of a file, and where the last of them ends.
+fn rows(path: &Path, file: &File) -> Result<(Vec<Row>, End), Failure> {
+    let mut rows = Vec::new();
+    let end = lines::read(path, file, |line| {
+        let row = serde_json::from_slice(line)
             .ok()
             .filter(|row| key(row).is_some());
-        let row = row.ok_or_else(|| {
-            Failure::unusable(
-                path,
-                format!("line {number}: no row of a sweep: a JSON object with a key"),
-            )
-        })?;
-        rows.push(row);
-    }
+        rows.push(row.ok_or("no row of a sweep: a JSON object with a key")?);
+        Ok(())
+    })?;
     Ok((rows, end))
 }
 
@@ -96,8 +83,11 @@ impl Rows {
         flock(&file, FlockOperation::NonBlockingLockExclusive)
             .map_err(|_| Failure::unusable(path, "another sweep writes to it"))?;
         let (rows, end) = rows(path, &file)?;
-        file.set_len(end).map_err(unusable)?;
+        file.set_len(end.bytes).map_err(unusable)?;
         file.seek(SeekFrom::End(0)).map_err(unusable)?;
+        if end.bytes > 0 && !end.has_newline {
+            file.write_all(b"\n").map_err(unusable)?;
+        }
         let keys = |rows: &[&Row]| {
             rows.iter()
                 .copied()

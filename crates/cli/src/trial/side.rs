@@ -33,12 +33,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// How often it is looked for.
 const PERIOD: Duration = Duration::from_millis(5);
 
-/// The begin of the names of mount points.
+/// The begin of the names of mount points; the number of the process follows.
 const PREFIX: &str = "forerun-try-";
-
-/// The mount point of a trial that was killed is removed when it is so old: one in use is busy, and one that is
-/// new may be another trial's that mounts now.
-const LEFT_AGE: Duration = Duration::from_secs(60 * 60);
 
 /// A way to the files.
 pub trait Side {
@@ -148,7 +144,7 @@ impl Mounted {
     ) -> Result<Self, Failure> {
         clear_what_was_left();
         let point = tempfile::Builder::new()
-            .prefix(PREFIX)
+            .prefix(&format!("{PREFIX}{}-", std::process::id()))
             .tempdir()
             .map_err(|e| cannot(&e))?;
         let daemon = command(point.path())
@@ -219,15 +215,20 @@ fn clear_what_was_left() {
         {
             let _ = dead.take_off(&path);
         }
-        let age = entry
-            .metadata()
-            .ok()
-            .and_then(|m| m.modified().ok()?.elapsed().ok());
-        if is_dead || age.is_some_and(|age| age > LEFT_AGE) {
+        if is_dead || has_ended(&entry.file_name().to_string_lossy()) {
             // It may be in use, or another user's.
             let _ = std::fs::remove_dir(&path);
         }
     }
+}
+
+/// Whether the process in the name of a mount point runs no longer.
+fn has_ended(name: &str) -> bool {
+    let number = name
+        .strip_prefix(PREFIX)
+        .and_then(|rest| rest.split('-').next());
+    let number = number.and_then(|number| number.parse::<u32>().ok());
+    number.is_none_or(|number| !Path::new(&format!("/proc/{number}")).exists())
 }
 
 /// The folder or address through the engine, without a mount.
@@ -268,5 +269,19 @@ impl Run for Driven {
             }))
         };
         readers::rate(&open, parts, each)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_mount_point_of_a_process_that_has_ended_is_left_over() {
+        let own = format!("{PREFIX}{}-Ab3", std::process::id());
+        assert!(!has_ended(&own));
+        // No process has the largest number.
+        assert!(has_ended(&format!("{PREFIX}{}-Ab3", u32::MAX)));
+        assert!(has_ended(&format!("{PREFIX}Ab3")));
     }
 }

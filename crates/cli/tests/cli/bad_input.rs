@@ -238,7 +238,7 @@ fn malformed_sizes_times_and_counts() {
 $ forerun read --length 12parsec Cargo.toml
 error: invalid value '12parsec' for '--length <SIZE>': "parsec" is not a unit of size: write it as in 64KiB, 1MiB or 100MB
 $ forerun read --offset=-1 Cargo.toml
-error: invalid value '-1' for '--offset <SIZE>': "-1" is not a size: write a number and a unit, as in 64KiB, 1MiB or 100MB
+error: invalid value '-1' for '--offset <SIZE>': "-1" is less than 0: write it as in 64KiB, 1MiB or 100MB
 $ forerun read --read-bytes 0 Cargo.toml
 error: invalid value '0' for '--read-bytes <SIZE>': must lie from 1 to 1073741824 bytes
 $ forerun bench --file-bytes 1.2.3M
@@ -307,7 +307,7 @@ error: the following required arguments were not provided:
 
 Usage: forerun bench --hints --wrong-percent <N> [DIR|FILE]...
 $ forerun bench --hints --wrong-percent 101
-error: invalid value '101' for '--wrong-percent <N>': 101 is not in 0..=100
+error: invalid value '101' for '--wrong-percent <N>': must be a whole number from 0 to 100
 $ forerun bench --hints --hinted forstall
 error: invalid value 'forstall' for '--hinted <METHOD>': no hinted method "forstall": there is forestall, demand-lru, demand-opt, fixed-horizon, aggressive, reverse-aggressive
 $ forerun bench --hints --hinted forestall(horizon_refs=9999999)

@@ -182,6 +182,23 @@ fn where_no_mount_runs_top_says_where_it_looked() {
 }
 
 #[test]
+fn a_trial_without_the_time_or_the_memory_is_refused_with_what_it_needs() {
+    let folder = Folder::new();
+    folder.file("a", &bytes(8 << 20));
+    let said = |words: &str| {
+        let end = forerun(&format!("try {words} {}", folder.name(""))).code(2);
+        String::from_utf8_lossy(&end.get_output().stderr).into_owned()
+    };
+    let seconds = said("--seconds 2 --readers 2");
+    assert!(
+        seconds.contains("--seconds 2: must be at least 10, for 16 runs"),
+        "{seconds}"
+    );
+    let memory = said("--memory 1MiB");
+    assert_eq!(memory.matches("must be at least").count(), 1, "{memory}");
+}
+
+#[test]
 fn a_trial_reads_the_users_files_on_both_sides_and_answers() {
     let folder = Folder::new();
     fs::create_dir(folder.path("data")).unwrap();
@@ -197,7 +214,7 @@ fn a_trial_reads_the_users_files_on_both_sides_and_answers() {
         .args([
             "try",
             "--seconds",
-            "1",
+            "10",
             "--readers",
             "4",
             "--memory",
@@ -230,7 +247,7 @@ fn a_trial_reads_the_users_files_on_both_sides_and_answers() {
         .args([
             "try",
             "--seconds",
-            "1",
+            "10",
             "--readers",
             "4",
             "--format",

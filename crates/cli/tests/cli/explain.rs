@@ -162,6 +162,7 @@ fn the_page_is_the_table() {
 fn a_code_and_a_pasted_message_are_answered_alike() {
     let by_code = output_of("explain daemon-dead");
     assert!(by_code.contains("remedy  Mount again"), "{by_code}");
+    assert!(find("forerun: /a/b: no such file")[0].code == "no-file");
     let all = output_of("explain");
     assert_eq!(all.lines().count(), LIST.len());
     let refused = forerun("explain nonsense")

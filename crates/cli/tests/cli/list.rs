@@ -128,6 +128,7 @@ fn json_is_one_object_with_a_key_a_family() {
             "reclaim",
             "schedulers",
             "shape",
+            "simulated",
             "split",
             "workloads"
         ]
@@ -187,4 +188,20 @@ fn a_name_there_is_not_is_answered_with_the_parts_and_the_nearest_names() {
         stderr.contains(said) && stderr.contains("the nearest names forestall"),
         "{stderr}"
     );
+}
+
+#[test]
+fn presets_of_the_simulator_alone_are_listed_and_a_near_name_is_named_once() {
+    let json: Value = serde_json::from_str(&output_of("list presets --format json")).unwrap();
+    let names = json["simulated"].as_array().unwrap().iter();
+    let names: Vec<&str> = names.map(|entry| entry["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["kernel", "watch"]);
+    assert!(output_of("list kernel").contains("read_ahead_kib=128 (4 to 65536)"));
+    let end = super::forerun("list non").code(2);
+    let said = String::from_utf8_lossy(&end.get_output().stderr).into_owned();
+    let nearest = said.split("nearest names ").nth(1).unwrap();
+    let mut nearest: Vec<&str> = nearest.trim().split(", ").collect();
+    let count = nearest.len();
+    nearest.dedup();
+    assert_eq!(nearest.len(), count, "{said}");
 }

@@ -188,7 +188,7 @@ fn trial(server: &Server, path: &Folder, words: &str) -> (Option<i32>, String) {
         .args([
             "try",
             "--seconds",
-            "1",
+            "15",
             "--readers",
             "2",
             "--memory",
@@ -215,7 +215,7 @@ fn a_trial_reads_objects_by_ranges_and_through_forerun_and_names_a_peer_that_can
     let (code, said) = trial(&server, &path, "s3://b/p");
     assert_eq!(code, Some(0), "{said}");
     for words in [
-        "s3://b/p: 3 objects, 9.44 MB. Read in turns, for at most 1 s",
+        "s3://b/p: 3 objects, 9.44 MB. Read in turns, for at most 15 s",
         "Neither rclone, s3fs-fuse nor Python's s3fs is installed",
         "\n1 reader, ranges ",
         "\n2 readers, ranges ",

@@ -155,7 +155,7 @@ fn lines_that_are_no_rows_are_refused_with_their_number_and_nothing_is_written()
         ("empty", String::new(), "no rows"),
         (
             "cut",
-            format!("{good}{{\"preset\":"),
+            format!("{good}{{\"preset\":\n"),
             "line 19: no JSON object",
         ),
         (
@@ -278,4 +278,30 @@ fn advice_names_a_preset_a_memory_and_the_kernel_beside_it_and_a_report_shows_it
         let stderr = String::from_utf8_lossy(&ended.get_output().stderr).into_owned();
         assert!(stderr.contains(why), "{arguments}: {stderr}");
     }
+}
+
+#[test]
+fn a_page_that_cannot_be_written_leaves_no_figures_and_rows_of_a_pipe_have_a_heading() {
+    let folder = Folder::new();
+    let rows = folder.file("rows", rows("video.csv").as_bytes());
+    let figures = folder.path("figures");
+    for output in ["/nonexistent/page.html", "/dev/full", &folder.name("")] {
+        let end = forerun(&format!(
+            "report {rows} -o {output} --figures {}",
+            figures.display()
+        ));
+        let said = String::from_utf8_lossy(&end.get_output().stderr).into_owned();
+        assert!(
+            !end.get_output().status.success() && said.contains(output),
+            "{said}"
+        );
+        assert!(!figures.exists(), "{output}");
+    }
+    let page = snapbox::cmd::Command::new(snapbox::cmd::cargo_bin!("forerun"))
+        .args(["report", "-", "-o", "-"])
+        .stdin(snapbox::Data::read_from(Path::new(&rows), None))
+        .assert()
+        .success();
+    let page = String::from_utf8(page.get_output().stdout.clone()).unwrap();
+    assert!(page.contains("<h1>standard input</h1>"));
 }

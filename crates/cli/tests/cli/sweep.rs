@@ -103,6 +103,21 @@ fn a_sweep_that_was_killed_goes_on_where_it_was_and_parts_make_the_whole() {
     let lines: Vec<&str> = whole.lines().collect();
     let killed = format!("{}\n{}", lines[..3].join("\n"), &lines[3][..40]);
     desk.put("killed", &killed);
+    let path = desk.path("killed").display().to_string();
+    for command in [
+        format!("rerun {path}"),
+        format!("sweep diff {path} {path}"),
+        format!("sweep merge {path}"),
+        format!("report {path} -o -"),
+    ] {
+        let end = forerun(&command).code(0);
+        let said = String::from_utf8_lossy(&end.get_output().stderr).into_owned();
+        assert!(
+            said.contains("line 4 is cut: it is left out"),
+            "{command}: {said}"
+        );
+        assert_eq!(desk.text("killed"), killed, "{command}");
+    }
     let said = desk.sweep("killed", "--threads 1");
     assert!(
         said.contains("3 were in") && said.contains("5 are added"),
@@ -209,8 +224,24 @@ fn a_plan_that_cannot_be_run_is_refused_with_its_line_before_anything_is_written
     let desk = Desk::new();
     let trace = desk.path("trace");
     fs::write(&trace, "0\n1\n").unwrap();
-    let wrong = desk.path("trac");
-    let wrong = format!("preset = \"none\"\ntrace = \"{}\"\n", wrong.display());
+    let of_trace = |name: &str, more: &str| {
+        let trace = desk.path(name);
+        format!("preset = \"none\"\ntrace = \"{}\"\n{more}", trace.display())
+    };
+    let wrong = of_trace("trac", "");
+    desk.put("timed.csv", "time_s,device,block\n1,0,1\n2,1,2\n");
+    desk.put("letters", "\u{1}\n");
+    let part = |more: &str| of_trace("timed.csv", more);
+    let parts = [
+        "from = [\"0s\", \"2s\"]\nuntil = \"1s\"\n",
+        "until = \"1s\"\nonly-devices = [0, 99]\n",
+        "from = \"60s\"\n",
+        "only-devices = \"film-11\"\n",
+        "only-processes = 7\n",
+        "from = \"-1s\"\n",
+    ]
+    .map(part);
+    let letters = of_trace("letters", "");
     for (plan, parts) in [
         ("preset = [\"none\"\n", &["line "][..]),
         (
@@ -283,6 +314,22 @@ fn a_plan_that_cannot_be_run_is_refused_with_its_line_before_anything_is_written
             "preset = \"none\"\ntrace = \"/dev/null\"\n",
             &["/dev/null", "no regular file"],
         ),
+        (
+            parts[0].as_str(),
+            &["line 4: --until 1000000000 ns: must be later than --from, 2000000000 ns"],
+        ),
+        (parts[1].as_str(), &["line 4: ", "--only-devices 99"]),
+        (parts[2].as_str(), &["line 3: ", "--from 60000000000ns: "]),
+        (
+            parts[3].as_str(),
+            &["line 3: ", "'film-11'", "from 0 to 4294967295"],
+        ),
+        (
+            parts[4].as_str(),
+            &["line 3: ", "--only-processes goes by it"],
+        ),
+        (parts[5].as_str(), &["line 3: ", "\"-1s\" is less than 0"]),
+        (letters.as_str(), &["line 2: ", "letters"]),
     ] {
         desk.put("plan.toml", plan);
         let rows = desk.path("rows");
@@ -313,6 +360,10 @@ fn files_that_are_no_rows_or_are_written_by_another_sweep_are_left_as_they_are()
     let said = run("notes");
     assert!(said.contains("line 1: no row of a sweep"), "{said}");
     assert_eq!(desk.text("notes"), "important\n");
+    desk.put("note", "important");
+    let said = run("note");
+    assert!(said.contains("line 1: no row of a sweep"), "{said}");
+    assert_eq!(desk.text("note"), "important");
     desk.put("locked", "");
     let locked = fs::File::open(desk.path("locked")).unwrap();
     flock(locked.as_fd(), FlockOperation::LockExclusive).unwrap();

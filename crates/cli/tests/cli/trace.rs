@@ -403,3 +403,29 @@ fn what_cannot_be_counted_is_refused() {
         assert!(stderr.contains(message), "{arguments}: {stderr}");
     }
 }
+
+#[test]
+fn a_full_disk_is_told_with_the_file_that_has_no_room() {
+    let folder = Folder::new();
+    let trace = folder.file("t", b"0\n1\n2\n");
+    for (command, target) in [
+        (
+            format!("trace convert {trace} --to csv -o /dev/full"),
+            "/dev/full: No space",
+        ),
+        (
+            "trace sample web -o /dev/full".to_owned(),
+            "/dev/full: No space",
+        ),
+        (format!("trace convert {trace} --to csv"), ""),
+    ] {
+        let end = forerun(&command);
+        let said = String::from_utf8_lossy(&end.get_output().stderr).into_owned();
+        assert_eq!(
+            end.get_output().status.success(),
+            target.is_empty(),
+            "{said}"
+        );
+        assert!(said.contains(target), "{command}: {said}");
+    }
+}

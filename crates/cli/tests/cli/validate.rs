@@ -46,6 +46,37 @@ all              2          6.600          5.100            2.121
 }
 
 #[test]
+fn in_an_open_loop_a_request_waits_for_those_before_it_on_its_own_drive() {
+    let folder = Folder::new();
+    let disk = folder.file("disk.toml", DISK.as_bytes());
+    // 10 ms from angle 0. The second waits for the first and then for a revolution, the third has a drive of its own, the
+    // last comes later.
+    let trace = b"0.000 0 0 100 1\n0.000 0 100 100 1\n0.000 1 0 100 1\n40.000 1 0 100 1\n";
+    let trace = folder.file("t", trace);
+    let open = format!(
+        "simulate --validate {trace} --device-file {disk} --trace-format disksim --format csv"
+    );
+    forerun(&format!("{open} --loop open"))
+        .success()
+        .stdout_eq(str![[r#"
+requests,count,mean_ms,p50_ms,p90_ms,p95_ms,p99_ms,p100_ms
+all,4,15,10,30,30,30,30
+reads,4,15,10,30,30,30,30
+writes,0,0,0,0,0,0,0
+
+"#]]);
+    let said = forerun(&format!("{open} --loop paced")).code(2);
+    let said = String::from_utf8_lossy(&said.get_output().stderr).into_owned();
+    assert!(said.contains("--loop: must be open"), "{said}");
+    let timeless = folder.file("timeless", b"1\n2\n");
+    let said = forerun(&format!(
+        "simulate --validate {timeless} --device-file {disk} --trace-format plain --loop open"
+    ));
+    let said = String::from_utf8_lossy(&said.code(2).get_output().stderr).into_owned();
+    assert!(said.contains("request 1 has no time"), "{said}");
+}
+
+#[test]
 fn a_request_past_the_end_a_trace_without_times_and_no_disk_are_refused() {
     let folder = Folder::new();
     let disk = folder.file("disk.toml", DISK.as_bytes());

@@ -312,7 +312,7 @@ fn a_trial_with_a_tuned_kernel_names_the_way_to_take_and_leaves_no_setting() {
         return;
     };
     let output = Command::new(cargo_bin!("forerun"))
-        .args(["try", "--tuned", "--seconds", "4", "--readers", "2"])
+        .args(["try", "--tuned", "--seconds", "20", "--readers", "2"])
         .args(["--memory", "16MiB"])
         .arg(disk.point())
         .env("FORERUN_RUNTIME_DIR", disk.runtime())

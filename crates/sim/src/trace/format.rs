@@ -333,7 +333,13 @@ impl Format {
     pub fn foreign(head: &[u8]) -> Option<&'static str> {
         // `BLK_IO_TRACE_MAGIC` and its version, in either order of bytes.
         let is_blktrace = head.starts_with(b"\x07tae") || head.starts_with(b"eat\x07");
-        is_blktrace.then_some("binary blktrace: give the text that blkparse makes of it")
+        if is_blktrace {
+            return Some("binary blktrace: give the text that blkparse makes of it");
+        }
+        let is_srt = head.starts_with(b"$$TR_IOREC");
+        is_srt.then_some(
+            "HP's SRT: give its requests as a csv (--columns) or in DiskSim's ascii format",
+        )
     }
 
     /// Of the formats in lines the one that accepts most of a beginning that none accepts all of:

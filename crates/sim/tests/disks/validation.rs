@@ -147,3 +147,73 @@ fn with_the_reference_s_seeks_its_means_come_out_without_calibration() {
     let worst = worst_of_hp_97560(&folder, &text);
     assert!(worst <= 0.005, "{worst}");
 }
+
+/// Spare tracks of the zones of an HP C2249A, a C2247A with 17 heads in place of 13 and no defects.
+const HP_C2249A_SPARES: [u32; 8] = [425, 170, 85, 102, 68, 136, 102, 85];
+
+/// Responses of DiskSim below these times, in ms, of 100,000: its published output for the trace.
+const ASCII_BELOW: [(u64, u64); 6] = [
+    (5, 26_735),
+    (10, 39_143),
+    (20, 82_368),
+    (40, 99_152),
+    (60, 99_904),
+    (90, 99_995),
+];
+
+/// The bus of DiskSim's example takes 0.05 ms a sector.
+fn hp_c2249a() -> String {
+    let mut spares = HP_C2249A_SPARES.iter();
+    let line = |line: &str| {
+        let key = line.split(" = ").next().unwrap_or_default();
+        match key {
+            "tracks_per_cylinder" => "tracks_per_cylinder = 17".to_owned(),
+            "spare_tracks" => format!("spare_tracks = {}", spares.next().unwrap()),
+            "slipped_tracks" => String::new(),
+            "read_bytes_per_second" | "write_bytes_per_second" => format!("{key} = 10_240_000"),
+            _ => line.to_owned(),
+        }
+    };
+    let lines: Vec<String> = built_in("hp_c2247a").lines().map(line).collect();
+    lines.join("\n")
+}
+
+/// The example `ascii` of DiskSim: 100,000 requests to 18 disks at their recorded arrivals, the busiest disk at work for
+/// 16 % of the time. Published: a mean response of 12.439 ms, of reads 11.681, of writes 15.390, and the distribution.
+#[test]
+fn at_recorded_arrivals_eighteen_disks_respond_as_disksims_do() {
+    let Some(folder) = traces() else { return };
+    let file = folder.join("ascii.trace.zst");
+    if !file.is_file() {
+        skipped(format_args!("no {} (FORERUN_TRACES)", file.display()));
+        return;
+    }
+    let Model::Hdd(drawing) = model::from_toml(&hp_c2249a()).unwrap() else {
+        panic!("no disk");
+    };
+    assert_eq!(drawing.capacity(), Bytes(2_687_632 * 512));
+    let format = trace::format::parse("disksim").unwrap();
+    let records = trace::open(&file, Some(format), &trace::Options::default()).unwrap();
+    let arrived = validate::arrive(records, &drawing).unwrap();
+    let of = |is_in: fn(bool) -> bool| {
+        let times = arrived
+            .responses
+            .iter()
+            .filter(|(writes, _)| is_in(*writes));
+        mean_ms(&times.map(|(_, time)| *time).collect::<Vec<_>>())
+    };
+    for (name, ours, published) in [
+        ("all", of(|_| true), 12.439),
+        ("reads", of(|writes| !writes), 11.681),
+        ("writes", of(|writes| writes), 15.390),
+    ] {
+        println!("{name}: {ours:.3} ms, DiskSim {published}");
+        assert!((ours / published - 1.0).abs() < 0.005, "{name}: {ours}");
+    }
+    for (ms, published) in ASCII_BELOW {
+        let is_below = |(_, time): &&(bool, Nanos)| time.0 < ms * 1_000_000;
+        let ours = arrived.responses.iter().filter(is_below).count() as u64;
+        println!("below {ms} ms: {ours}, DiskSim {published}");
+        assert!(ours.abs_diff(published) < 500, "{ms}: {ours}");
+    }
+}

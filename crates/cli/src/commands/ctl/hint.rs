@@ -216,7 +216,7 @@ mod tests {
             ("a 5", "expected PATH, or PATH OFFSET LENGTH"),
             ("a 1 2 3", "expected PATH, or PATH OFFSET LENGTH"),
             ("a x 2", "OFFSET \"x\" is not a size"),
-            ("a 1 -2", "LENGTH \"-2\" is not a size"),
+            ("a 1 -2", "LENGTH \"-2\" is less than 0"),
             ("a 1 0", "LENGTH must be at least 1"),
         ] {
             let text = format!("good\n\nb 1 2\r\n{line}\n");

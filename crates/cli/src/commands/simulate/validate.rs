@@ -5,6 +5,7 @@
 //! two distributions as a plot of characters: `m` measured, `o` modelled, `#` where they meet.
 
 use std::io::Write;
+use std::path::Path;
 use std::sync::Arc;
 
 use forerun_core::Nanos;
@@ -14,7 +15,7 @@ use forerun_sim::validate::{self, Compared, Measured, ValidateError, mean_ms, pe
 use serde_json::{Value, json};
 
 use super::disk::disk;
-use crate::args::{Format, Simulate};
+use crate::args::{Format, Simulate, When};
 use crate::commands::trace::source::Named;
 use crate::commands::trace::{logs, unreadable};
 use crate::failure::Failure;
@@ -26,6 +27,9 @@ const HIGH: usize = 16;
 /// Percentiles that are printed.
 const PERCENTILES: [u32; 7] = [1, 10, 25, 50, 75, 90, 99];
 
+/// Percentiles of an open loop.
+const OPEN: [u32; 5] = [50, 90, 95, 99, 100];
+
 /// Runs the command.
 ///
 /// # Errors
@@ -36,11 +40,16 @@ pub(super) fn run(args: &Simulate, out: &mut dyn Write) -> Result<(), Failure> {
     };
     let drawing = drawing(args)?;
     let name = Named::new(path)?.name();
-    let requests =
-        validate::requests(logs(path, &args.reading)?, &drawing).map_err(|e| match e {
-            ValidateError::Trace(error) => unreadable(&error),
-            other => Failure::Usage(format!("{name}: {other}")),
-        })?;
+    match args.when {
+        Some(When::Open) => return open_loop(args, path, &name, &drawing, out),
+        Some(_) => {
+            let why = "--loop: must be open, or left out for a trace of measured responses";
+            return Err(Failure::Usage(why.to_owned()));
+        }
+        None => {}
+    }
+    let requests = validate::requests(logs(path, &args.reading)?, &drawing);
+    let requests = requests.map_err(|e| refused(&name, e))?;
     let times = validate::replay(&drawing, &requests);
     let of = |is_in: fn(&Measured) -> bool| Compared::new(&requests, &times, is_in);
     let compared = [
@@ -56,6 +65,70 @@ pub(super) fn run(args: &Simulate, out: &mut dyn Write) -> Result<(), Failure> {
             .map(|part| format!("{}\n", row(part)))
             .collect(),
     };
+    out.write_all(text.as_bytes())
+        .map_err(|e| Failure::output(&e))
+}
+
+fn refused(name: &str, error: ValidateError) -> Failure {
+    match error {
+        ValidateError::Trace(error) => unreadable(&error),
+        other => Failure::Usage(format!("{name}: {other}")),
+    }
+}
+
+/// Responses at the recorded arrivals, a row each for all requests, reads and writes.
+fn open_loop(
+    args: &Simulate,
+    path: &Path,
+    name: &str,
+    drawing: &Arc<Drawing>,
+    out: &mut dyn Write,
+) -> Result<(), Failure> {
+    let arrived = validate::arrive(logs(path, &args.reading)?, drawing);
+    let arrived = arrived.map_err(|e| refused(name, e))?;
+    let utilisation = arrived.busiest_per_mille as f64 / 1e3;
+    let mut text = match args.format {
+        Format::Table => format!("busiest drive: {utilisation} of the time\n"),
+        Format::Csv => format!(
+            "requests,count,mean_ms,{}\n",
+            OPEN.map(|p| format!("p{p}_ms")).join(",")
+        ),
+        Format::Json => String::new(),
+    };
+    for (part, writes) in [
+        ("all", None),
+        ("reads", Some(false)),
+        ("writes", Some(true)),
+    ] {
+        let is_in = |is_write: bool| writes.is_none_or(|writes| writes == is_write);
+        let of_part = arrived
+            .responses
+            .iter()
+            .filter(|(is_write, _)| is_in(*is_write));
+        let mut times: Vec<Nanos> = of_part.map(|(_, time)| *time).collect();
+        times.sort_unstable();
+        let (count, mean) = (times.len(), thousandths(mean_ms(&times)));
+        let at = OPEN.map(|percent| thousandths(milliseconds(percentile(&times, percent))));
+        text += &match args.format {
+            Format::Table => format!(
+                "{part:8} {count:>9}  mean {mean:.3} ms  {}\n",
+                OPEN.iter()
+                    .zip(at)
+                    .map(|(p, ms)| format!("p{p} {ms:.3}"))
+                    .collect::<Vec<_>>()
+                    .join("  ")
+            ),
+            Format::Csv => format!(
+                "{part},{count},{mean},{}\n",
+                at.map(|ms| ms.to_string()).join(",")
+            ),
+            Format::Json => {
+                let row = json!({"requests": part, "count": count, "modelled_mean_ms": mean, "percentiles": OPEN,
+                    "modelled_ms": at, "busiest_utilisation": utilisation});
+                format!("{row}\n")
+            }
+        };
+    }
     out.write_all(text.as_bytes())
         .map_err(|e| Failure::output(&e))
 }

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use super::told::Told;
-use super::{command, headline, readers, rows, share, side};
+use super::{check_seconds, command, headline, readers, rows, share, side};
 use crate::args::Try;
 use crate::failure::Failure;
 use crate::sources::Sources;
@@ -43,6 +43,7 @@ pub(super) fn run(args: &Try, url: &str, told: &mut Told<'_>) -> Result<(), Fail
         sides.push(peer.as_ref());
     }
     sides.push(forerun.as_ref());
+    check_seconds(args, &chosen, sides.len())?;
     // Caches of a store or a peer cannot be emptied from here: each run begins with other parts and a new mount.
     let rows = rows(args, &chosen, &names, &sides, &|_| Ok(()), told)?;
     told.text(&verdict::text_of_store(&rows, &command(args, &chosen)))
