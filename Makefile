@@ -74,8 +74,7 @@ lint: ## clippy, warnings are errors
 # The programs and their crates, in one selection so that they are built once.
 PROGRAMS := --workspace --exclude forerun-core --exclude forerun-baselines --exclude forerun-sim --exclude forerun-io \
     --exclude forerun-python $(OPTIONS) $(FUZZ_COMMANDS)
-RACES := --lib --test hits --test swarm --test interleavings --bench hit_instructions
-FEATURES := --test streams
+RACES := --lib --test readers --test interleavings --bench hit_instructions
 CHECKED := --package forerun-core --package forerun-baselines --package forerun-sim --package forerun-io \
     --package forerun-fuzz $(FUZZ_ENGINE) --profile checked
 
@@ -94,7 +93,7 @@ released: ## tests of the programs as users run them
 
 .PHONY: races
 races: ## tests of the driver as users run it, and of a crate outside
-	@$(call bounded,$(CARGO) test --package forerun-io --release --features async $(RACES) $(FEATURES))
+	@$(call bounded,$(CARGO) test --package forerun-io --release --features async $(RACES))
 	@$(call bounded,$(CARGO) test $(OUTSIDE) --target-dir "$(TARGET)")
 
 .PHONY: checked

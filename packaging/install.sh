@@ -52,7 +52,7 @@ uninstall() {
     fi
     while read -r file; do rm -f "$DESTDIR$file"; done < "$DESTDIR$MANIFEST"
     rm -f "$DESTDIR$MANIFEST"
-    rmdir "$DESTDIR$DOCDIR" 2>/dev/null || true
+    find "$DESTDIR$DOCDIR" -depth -type d -exec rmdir {} + 2>/dev/null || true
     say "removed what was below $DESTDIR$PREFIX"
 }
 
@@ -91,9 +91,12 @@ done
 unit forerun-mount.service
 unit forerun@.service
 unit forerun-watch.service
-for text in README.md LICENSE-MIT LICENSE-APACHE CHANGELOG.md docs/MOUNT.md docs/SMALL_FILES.md docs/CONTROL.md docs/WATCH.md docs/STORES.md docs/STORES_MOUNTED.md docs/METRICS.md \
-    packaging/monitoring/forerun-dashboard.json packaging/monitoring/forerun.rules.yml; do
-    put 644 "$DOCDIR/${text##*/}" < "$here/$text"
+# Pages under their paths in the repository, so that the links of README hold.
+for text in README.md LICENSE-MIT LICENSE-APACHE CHANGELOG.md docs/*.md docs/*.svg docs/design/*.md python/README.md; do
+    put 644 "$DOCDIR/$text" < "$here/$text"
+done
+for text in forerun-dashboard.json forerun.rules.yml; do
+    put 644 "$DOCDIR/$text" < "$here/packaging/monitoring/$text"
 done
 put 644 "$DOCDIR/fast.conf" < "$here/packaging/systemd/example.conf"
 

@@ -27,7 +27,7 @@ const ESTALE: i32 = 116;
 const ECONNREFUSED: i32 = 111;
 const EOPNOTSUPP: i32 = 95;
 
-/// What [`ESTALE`] means to a reader.
+/// The meaning of [`ESTALE`] to a reader.
 const REPLACED: &str = ": it was replaced or removed after it was opened or listed; open it again to read what is \
                         there now";
 

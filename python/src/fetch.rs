@@ -42,7 +42,7 @@ pub(crate) struct Object {
     references: Mutex<References>,
 }
 
-/// What an object holds of Python's.
+/// The objects of Python that a source holds.
 struct References {
     /// None once the collector took it.
     function: Option<Py<PyAny>>,

@@ -378,8 +378,8 @@ pub const LIST: &[Entry] = &[
         "no-event",
         Forerun,
         "this kernel has no event",
-        "`forerun watch` needs events that Linux has from 6.18 on.",
-        "`forerun mount`, or `forerun tune`.",
+        "The kernel is older than Linux 6.18, whose events of readahead `--seeing readahead` asks for, or was built without events.",
+        "`forerun watch` without `--seeing` takes block events, from Linux 5.14 on; `forerun mount` and `forerun tune` need none.",
     ),
     entry(
         "no-field",

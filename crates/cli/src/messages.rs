@@ -122,7 +122,7 @@ const LOG: &str = "warn,fuser=error,fuser::reply=off";
 /// single word that is no level would be taken for the name of a part, and would log nothing.
 ///
 /// # Errors
-/// Says what it must be.
+/// The range or form that is accepted.
 pub fn filter(given: Option<&str>) -> Result<Targets, String> {
     let text = given.filter(|text| !text.is_empty()).unwrap_or(LOG);
     let refused = |why: &str| {

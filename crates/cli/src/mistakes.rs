@@ -106,6 +106,11 @@ pub fn explained(mut error: clap::Error, typed: &[OsString]) -> clap::Error {
     if let Some(option) = behind_o(&unknown, typed) {
         let named = ContextValue::String(format!("-o {option}"));
         error.insert(ContextKind::InvalidArg, named);
+        if let Some(ContextValue::String(similar)) = error.get(ContextKind::SuggestedArg).cloned() {
+            let similar = similar.trim_start_matches('-').replace('-', "_");
+            let similar = ContextValue::String(format!("-o {similar}"));
+            error.insert(ContextKind::SuggestedArg, similar);
+        }
     }
     let name = unknown.split('=').next().unwrap_or_default();
     let way = FLAGS.iter().find(|(flags, _)| flags.contains(&name));
@@ -280,7 +285,9 @@ mod tests {
             let said = said(line);
             assert!(said.contains(named), "{line}: {said}");
         }
-        let said = said("forerun mount -o uid=1000 /a /b");
-        assert!(said.contains("files keep their owners"), "{said}");
+        let kept = said("forerun mount -o uid=1000 /a /b");
+        assert!(kept.contains("files keep their owners"), "{kept}");
+        let similar = said("forerun mount -o allow_others /a /b");
+        assert!(similar.contains("'-o allow_other'"), "{similar}");
     }
 }

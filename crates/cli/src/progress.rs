@@ -36,7 +36,7 @@ pub fn more(bar: &ProgressBar, steps: u64) {
     bar.set_style(style(STEPS));
 }
 
-/// A count of steps of which nobody knows how many there will be.
+/// A count of steps whose total is not known.
 #[must_use]
 pub fn steps_without_end(what: &str) -> ProgressBar {
     bar(what, None, "{msg} {human_pos} {rate}")

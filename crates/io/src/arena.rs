@@ -48,7 +48,7 @@ pub struct Arena {
 }
 
 // SAFETY: the arena is an address range, not access to it. Every access goes through an unsafe
-// function whose caller guarantees that nobody else uses those frames in a conflicting way.
+// function whose caller guarantees that no other thread uses those frames in a conflicting way.
 unsafe impl Send for Arena {}
 // SAFETY: as above.
 unsafe impl Sync for Arena {}
@@ -144,7 +144,7 @@ impl Arena {
         }
     }
 
-    /// Has the kernel zero pages that nobody uses yet, huge ones if wanted. False if that is not
+    /// Has the kernel zero pages that are not in use yet, huge ones if wanted. False if that is not
     /// allowed, or refused.
     pub(crate) fn touch(&self, range: Range<usize>, hugely: bool) -> bool {
         // Held: while a limit is in force no page may come that was not asked for.
@@ -173,7 +173,7 @@ impl Arena {
     /// held is gone: such a page reads as zeros until it is written. A refusal changes nothing.
     ///
     /// # Safety
-    /// Nobody reads or writes these frames until this returns, and their old bytes are of no use.
+    /// No thread reads or writes these frames until this returns, and their old bytes are of no use.
     pub(crate) unsafe fn discard(&self, run: Run) {
         let frames = run.numbers();
         debug_assert!(frames.end <= self.frames);
@@ -261,7 +261,7 @@ impl Arena {
     pub(crate) unsafe fn copy_out(&self, frame: Frame, from: usize, into: &mut [u8]) {
         debug_assert!(from + into.len() <= self.block_bytes);
         let count = into.len().min(self.block_bytes.saturating_sub(from));
-        // SAFETY: the source lies inside one frame of the mapping and nobody writes it (the
+        // SAFETY: the source lies inside one frame of the mapping and is not written (the
         // caller's promise); the destination is an exclusive borrow of other memory.
         unsafe {
             std::ptr::copy_nonoverlapping(self.address(frame).add(from), into.as_mut_ptr(), count);
@@ -271,7 +271,7 @@ impl Arena {
 
 impl Drop for Arena {
     fn drop(&mut self) {
-        // SAFETY: the range is our mapping, and nobody can hold its addresses any more: targets
+        // SAFETY: the range is our mapping, and no pointer into it is left: targets
         // and readers keep the arena alive by an `Arc`.
         unsafe { libc::munmap(self.base.as_ptr().cast(), self.mapped) };
     }
@@ -317,7 +317,7 @@ impl Target {
     /// The frames to fill, neighbours joined.
     ///
     /// # Safety
-    /// From the moment the target is handed to a backend until it is dropped nobody else reads or
+    /// From the moment the target is handed to a backend until it is dropped no other thread reads or
     /// writes these frames, and no frame occurs twice. Frames outside the arena are left out.
     pub unsafe fn new(arena: Arc<Arena>, frames: impl IntoIterator<Item = Frame>) -> Self {
         let mut runs: Vec<Run> = Vec::new();
@@ -395,7 +395,7 @@ impl Target {
             let bytes = run.count as usize * self.arena.block_bytes;
             let (from, to) = (skip.max(start), end.min(start + bytes));
             if from < to {
-                // SAFETY: the range lies inside the run, nobody else uses its frames (the promise
+                // SAFETY: the range lies inside the run, no other thread uses its frames (the promise
                 // of `new`), and `&mut self` makes this the one slice of them.
                 let slice = unsafe {
                     let base = self.arena.address(run.first).add(from - start);

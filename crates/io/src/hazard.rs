@@ -1,4 +1,4 @@
-//! Hazards: how a reader tells everybody that it is copying out of a frame.
+//! Hazards: a reader announces to all threads that it is copying out of a frame.
 //!
 //! The hit path holds no lock, so between its lookup and the end of its copy the engine may give
 //! the frame to another block. Reader and filler therefore shake hands:

@@ -127,7 +127,7 @@ impl<'a> Hits<'a> {
         let Some(hazard) = announcer.hold(self.engine_host.domain, found.frame, still) else {
             return false;
         };
-        // SAFETY: the frame held the block after the hazard was announced, so whoever fills it
+        // SAFETY: the frame held the block after the hazard was announced, so a fetch that fills it
         // anew waits until the hazard is lifted, below.
         unsafe { self.engine_host.arena.copy_out(found.frame, from, into) };
         let armed = found.flags & flag::ARMED != 0;

@@ -115,8 +115,8 @@ impl Trimming {
         if before.is_some() == frames.is_some() {
             return;
         }
-        // Without a limit the system may hold memory, and brings pages that nobody asked for: what
-        // was known of them is not known any more.
+        // Without a limit the system may hold memory, and brings pages that were not asked for:
+        // their state is not known any more.
         let noted = if frames.is_some() { self.frames } else { 0 };
         self.filling = Bits::new(noted);
         self.without_pages = Bits::new(noted);
@@ -156,7 +156,7 @@ impl Trimming {
         for run in runs {
             // SAFETY: these frames are vacant, so no thread begins to read them; the last one that
             // did without a lock was waited for, readers that were served have no pin on them. No
-            // request fills them. The engine gives them to nobody else meanwhile, because its lock
+            // request fills them. The engine gives them to no other block meanwhile, because its lock
             // is held, and a later owner fills them before they are read.
             unsafe { arena.discard(run) };
         }

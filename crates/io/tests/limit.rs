@@ -83,7 +83,7 @@ fn no_byte_is_wrong_while_limits_come_and_go_and_memory_follows_them() {
                         let length = places.below(READ_MAX) as usize;
                         let count = reader.read_at(&mut buffer[..length], at as u64).unwrap();
                         let right = buffer[..count] == content[at..at + length];
-                        // Nobody waits for reads that do not come any more.
+                        // Reads that do not come any more are not waited for.
                         ended.fetch_or(!right, Ordering::Relaxed);
                         assert!(right, "{backend}: {length} bytes at {at}");
                         reads.fetch_add(1, Ordering::Relaxed);

@@ -49,7 +49,7 @@ const NAME_BYTES_MAX: usize = 255;
 const TURN_TRIES: u32 = 100;
 const TURN_PAUSE: Duration = Duration::from_millis(10);
 
-/// Mounts and unmounts for those who are not root.
+/// Mounts and unmounts for users other than root.
 pub const FUSERMOUNT: &str = "fusermount3";
 
 /// Mounts a new channel; and the mount it is, if the kernel tells.
@@ -261,7 +261,7 @@ fn receive(socket: &OwnedFd) -> io::Result<OwnedFd> {
     channel.ok_or_else(|| io::Error::other(format!("{FUSERMOUNT} passed no channel")))
 }
 
-/// Takes a mount off its path at once, for those who are not root.
+/// Takes a mount off its path at once, for users other than root.
 ///
 /// # Errors
 /// Nothing is mounted there, or not by this user.

@@ -75,7 +75,7 @@ fn what_runs(page: &mut Page, watched: &Watched) {
     page.gauge("open_files", "Files open on the mount", open);
     let help = "Files of these that the kernel reads from the source itself";
     page.gauge("passthrough_open_files", help, passed.open_files);
-    let help = "Times a file was opened so";
+    let help = "Times a file was opened in passthrough";
     page.counter("passthrough_opens", help, passed.opens);
     let known = watched.fs.known() as u64;
     page.gauge("known_files", "Files that the kernel knows of", known);

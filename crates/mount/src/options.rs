@@ -89,10 +89,13 @@ pub fn expand(words: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
         return Vec::new();
     };
     let from_fstab = Path::new(&program).file_name() == Some(OsStr::new(FSTAB_NAME));
-    let mut expanded = vec![program];
-    if from_fstab {
-        expanded.push("mount".into());
-    } else if words.peek().is_none_or(|word| word != "mount") {
+    let mut expanded = if from_fstab {
+        // Its help has the name of the program, which has the command.
+        vec!["forerun".into(), "mount".into()]
+    } else {
+        vec![program]
+    };
+    if !from_fstab && words.peek().is_none_or(|word| word != "mount") {
         expanded.extend(words);
         return expanded;
     }
@@ -173,7 +176,7 @@ mod tests {
     fn what_an_fstab_says_becomes_flags() {
         assert_eq!(
             expanded("/sbin/mount.forerun /a /b -n -o rw,memory=1GiB,allow_other,noexec,x-z=1"),
-            "/sbin/mount.forerun mount /a /b --memory=1GiB --allow-other --flag=noexec"
+            "forerun mount /a /b --memory=1GiB --allow-other --flag=noexec"
         );
         assert_eq!(
             expanded(

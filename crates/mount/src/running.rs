@@ -86,7 +86,7 @@ impl Running {
     /// Builds the engine, mounts, and serves. `config` gets the engine's part of the memory.
     ///
     /// # Errors
-    /// Says what is missing or refused.
+    /// An error that names the missing or refused part.
     pub fn start(
         wanted: &Wanted,
         checked: Checked,

@@ -46,7 +46,7 @@ impl Default for Trust {
 }
 
 impl Trust {
-    /// What the user said, and else the defaults.
+    /// The user's options, and else the defaults.
     #[must_use]
     pub fn of(
         unchanging: bool,

@@ -170,7 +170,7 @@ impl PrefetchStore {
         is_named
     }
 
-    /// What came of a read that began then; nothing if its version was replaced.
+    /// The outcome of a read that began then; none if its version was replaced.
     async fn judged<T>(
         &self,
         object: &Arc<Object>,

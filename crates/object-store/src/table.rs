@@ -2,7 +2,7 @@
 //!
 //! Problem: a range is asked for by its path alone, and the engine reads a version. Mechanism: each answer of the
 //! inner store that tells size and ETag (a listing, HEAD, GET, a range) is kept; the newest question counts. A write
-//! through the wrapper drops what was known, and answers to questions from before its end are not believed.
+//! through the wrapper drops the path's, and answers to questions from before its end are not believed.
 //!
 //! ```text
 //! list, asked at 1.0 s   a: ETag 1, 5 MB
@@ -79,7 +79,7 @@ impl Table {
         self.paths.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What is known of a path.
+    /// The entries about a path.
     pub(crate) fn find(&self, path: &Path) -> Option<Known> {
         let mut paths = self.paths();
         paths.uses += 1;

@@ -1,6 +1,6 @@
-//! Writes: what is known of a path ends with them.
+//! Writes: each ends the validity of the entries about its path.
 //!
-//! Also with one that fails or is let go of, since the inner store may have carried it out.
+//! So does a write that fails or is let go of, since the inner store may have carried it out.
 
 use std::sync::Arc;
 

@@ -13,7 +13,7 @@
 
 #![allow(clippy::print_stdout, reason = "a program that prints a table")]
 
-#[path = "../tests/unknown/table.rs"]
+#[path = "../tests/suite/unknown/table.rs"]
 mod table;
 
 fn main() {

@@ -39,7 +39,7 @@ enum First {
     Address(String, Vec<(String, String)>),
 }
 
-/// What a file of type `external_account` says.
+/// The fields of a file of type `external_account`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Account {
     file: PathBuf,

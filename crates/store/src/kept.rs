@@ -1,4 +1,4 @@
-//! Credentials that end, kept until shortly before, and had again by whoever needs them.
+//! Credentials that end, kept until shortly before, and fetched anew by the next request.
 //!
 //! ```text
 //! GET, none yet            source asked: credentials until 12:00

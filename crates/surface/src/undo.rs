@@ -10,7 +10,7 @@
 //!            killed both: the next start finds the record
 //! ```
 //!
-//! A value that somebody else has set meanwhile stays.
+//! A value that another program has set meanwhile stays.
 
 pub mod guardian;
 pub mod knob;

@@ -11,7 +11,7 @@ use crate::quantity::parse_size;
 /// Most readers of a trial: each is a thread, and more say nothing new.
 const READERS_MAX: u32 = 1024;
 
-/// Longest trial: nobody waits longer for an answer that a minute gives.
+/// Longest trial: an answer that a minute gives is not worth a longer wait.
 const SECONDS_MAX: u32 = 600;
 
 /// `forerun try`.

@@ -1,4 +1,4 @@
-//! What a bench prints: a row a contender, as tables, CSV or JSON lines.
+//! Output of a bench: a row a candidate, as tables, CSV or JSON lines.
 //!
 //! Called by `commands::bench` with the runs of each candidate. The row is the run of median
 //! elapsed time as a whole, not a median of each number by itself: so its counters still add up.
@@ -311,7 +311,7 @@ fn responses_of(row: &Row) -> Vec<String> {
         .collect()
 }
 
-/// What the device was asked for, and what became of the blocks.
+/// Requests to the device, and the outcome of the blocks.
 fn requests_of(row: &Row) -> Vec<String> {
     let amplification = row.device_bytes.filter(|_| row.bytes > 0);
     let amplification = amplification.map(|bytes| bytes as f64 / row.bytes as f64);

@@ -76,6 +76,12 @@ fn of_groups(machine: &Machine) -> Option<Bytes> {
     Path::new(group).ancestors().filter_map(limit).min()
 }
 
+/// In whole GiB from 10 GiB on, in whole MiB below.
+fn whole(bytes: Bytes) -> Bytes {
+    let unit = if bytes.0 < 10 << 30 { 20 } else { 30 };
+    Bytes(bytes.0 >> unit << unit)
+}
+
 fn memory(machine: &Machine) -> Check {
     let system = machine.text("/proc/meminfo").unwrap_or_default();
     let line = system
@@ -96,17 +102,14 @@ fn memory(machine: &Machine) -> Check {
         ),
         (_, Some(few)) if few < MEMORY => Check::warn(
             "memory",
-            format!("{} are available: {needs}", size(few)),
+            format!("{} are available: {needs}", size(whole(few))),
             told(few),
         ),
         (Some(most), _) => Check::ok(
             "memory",
             format!("at most {} for the control group", size(most)),
         ),
-        (None, Some(free)) => Check::ok(
-            "memory",
-            format!("{} available", size(Bytes(free.0 >> 20 << 20))),
-        ),
+        (None, Some(free)) => Check::ok("memory", format!("{} available", size(whole(free)))),
         (None, None) => Check::ok("memory", "not known"),
     }
 }

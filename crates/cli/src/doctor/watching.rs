@@ -2,11 +2,15 @@
 
 use super::{Check, Machine};
 
-/// The first kernel with the events.
-const KERNEL: (u32, u32) = (6, 18);
+/// The first kernel that tells which mount a descriptor is of.
+const KERNEL: (u32, u32) = (5, 14);
 
 const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
-const EVENT: &str = "events/readahead/page_cache_sync_ra/format";
+/// Events of the two ways of seeing, the better one first.
+const EVENTS: [&str; 2] = [
+    "events/readahead/page_cache_sync_ra/format",
+    "events/block/block_bio_queue/format",
+];
 
 const NAME: &str = "watch";
 
@@ -15,6 +19,10 @@ pub(super) fn checks(machine: &Machine) -> Vec<Check> {
     if !machine.is_root() {
         return vec![Check::ok(NAME, "`forerun watch` is for root")];
     }
+    let has = |event: &str| {
+        let mut places = PLACES.iter();
+        places.any(|place| machine.path(place).join(event).exists())
+    };
     let mut checks = Vec::new();
     let mut warn = |found: &str, remedy: &str| checks.push(Check::warn(NAME, found, remedy));
     if !machine.is_linux(major, minor) {
@@ -22,20 +30,14 @@ pub(super) fn checks(machine: &Machine) -> Vec<Check> {
             &format!("`forerun watch` needs Linux {major}.{minor}"),
             "`forerun mount` and `forerun tune` need no later kernel",
         );
-    } else if !PLACES
-        .iter()
-        .any(|place| machine.path(place).join("events").exists())
-    {
+    } else if !has("events") {
         warn(
             "tracefs is not mounted, and `forerun watch` reads it",
             "mount -t tracefs nodev /sys/kernel/tracing",
         );
-    } else if !PLACES
-        .iter()
-        .any(|place| machine.path(place).join(EVENT).exists())
-    {
+    } else if !EVENTS.iter().any(|event| has(event)) {
         warn(
-            "this kernel has no event readahead:page_cache_sync_ra",
+            "this kernel has no event of readahead:page_cache_sync_ra and block:block_bio_queue",
             "`forerun mount` and `forerun tune` need none",
         );
     }
@@ -54,7 +56,14 @@ pub(super) fn checks(machine: &Machine) -> Vec<Check> {
         );
     }
     if checks.is_empty() {
-        checks.push(Check::ok(NAME, "`forerun watch` has its events and rights"));
+        checks.push(Check::ok(
+            NAME,
+            if has(EVENTS[0]) {
+                "`forerun watch` has its events and rights"
+            } else {
+                "`forerun watch` has its rights, and block events: those of readahead came with Linux 6.18"
+            },
+        ));
     }
     checks
 }

@@ -1,7 +1,7 @@
 //! Settings that stay: `--apply` and `--undo`.
 //!
 //! One record holds all that was applied since the boot, each with its value from before the first time. `--undo` puts
-//! the values of one file system back; a value that somebody else has set since stays, and is said.
+//! the values of one file system back; a value that another program has set since stays, and is printed.
 
 use forerun_surface::undo::knob::Knob;
 use forerun_surface::undo::record::{Change, Record, Restored, in_words};
@@ -19,9 +19,9 @@ const NAME: &str = "tune-applied";
 pub struct Applied {
     /// The value's file.
     pub knob: Knob,
-    /// What it was just now.
+    /// The value before.
     pub from: String,
-    /// What it is.
+    /// The value that it has since.
     pub to: String,
 }
 
@@ -58,7 +58,7 @@ fn set(record: &mut Record, knob: &Knob, value: &str) -> Result<Applied, Failure
     let from = knob.read().map_err(broken)?;
     let mut known = record.changes().iter();
     let known = known.find(|change| &change.knob == knob && change.ours.contains(&from));
-    // One that somebody else set since is the one to come back.
+    // One that another program set since is the one to come back.
     let before = known.map_or_else(|| from.clone(), |change| change.before.clone());
     let ours = vec![from.clone(), value.to_owned()];
     record

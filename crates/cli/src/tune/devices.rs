@@ -1,4 +1,4 @@
-//! What can be set below a file system: the read-ahead of its bdi, and the scheduler of each disk.
+//! Settings below a file system: the read-ahead of its bdi, and the scheduler of each disk.
 //!
 //! The read-ahead that a file gets when it is opened is that of its file system's bdi; a scheduler is a property of each
 //! disk at the [bottom](forerun_surface::below::sysfs). A loop device is a disk: its file is read by the loop driver, which
@@ -15,7 +15,7 @@ use forerun_surface::undo::knob::{self, Knob};
 use super::place;
 use crate::failure::Failure;
 
-/// How long a device may take to answer what readers that stopped have asked for.
+/// How long a device may take to answer requests of readers that stopped.
 const IDLE_MAX: Duration = Duration::from_secs(20);
 
 /// How often it is looked at.

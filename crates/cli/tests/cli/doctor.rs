@@ -47,6 +47,21 @@ fn a_machine_on_which_all_is_well_has_no_line_but_ok() {
     }
 }
 
+#[test]
+fn block_events_are_enough_for_a_watch() {
+    let set_up = SetUp::new();
+    let events = "sys/kernel/tracing/events";
+    set_up.remove(&format!("{events}/readahead/page_cache_sync_ra/format"));
+    set_up.write(&format!("{events}/block/block_bio_queue/format"), "ID: 2\n");
+    set_up.write("proc/sys/kernel/osrelease", "6.1.0-40-amd64\n");
+    let is_right = |checks: &[Check]| {
+        let watch = checks.iter().find(|check| check.check == "watch");
+        watch.is_some_and(|line| line.verdict == Verdict::Ok && line.found.contains("block events"))
+    };
+    let checks = set_up.looked_at(is_right);
+    assert!(is_right(&checks), "{}", as_text(&checks));
+}
+
 /// Makes one thing wrong; the line that follows.
 type Broken = (
     &'static str,
@@ -147,8 +162,8 @@ fn what_root_lacks_is_one_line() {
                 "none integrity [confidentiality]\n",
             );
         }),
-        ("an older kernel", Warn, "watch", "needs Linux 6.18", |s| {
-            s.write("proc/sys/kernel/osrelease", "6.12.9-amd64\n");
+        ("an older kernel", Warn, "watch", "needs Linux 5.14", |s| {
+            s.write("proc/sys/kernel/osrelease", "5.10.0-8-amd64\n");
         }),
         (
             "no settings of a unit",

@@ -152,7 +152,7 @@ fn guardian(folder: &Folder, name: &str) -> (Child, String) {
     (child, record)
 }
 
-/// The end of whoever holds the other end of its input: the kernel closes it whatever killed that process.
+/// The end of the process that holds the other end of its input: the kernel closes it whatever killed that process.
 fn end(mut guardian: Child) {
     drop(guardian.stdin.take());
     assert!(guardian.wait().unwrap().success());
@@ -171,7 +171,7 @@ fn a_guardian_puts_values_back_when_its_input_ends_and_none_that_others_set() {
     end(waiting);
     assert_eq!(value(), "128");
     assert!(!fs::exists(record).unwrap());
-    // Somebody else's value stays.
+    // Another program's value stays.
     let (waiting, _) = guardian(&folder, "tune-tried-2");
     fs::write(folder.path("read_ahead_kb"), "4096").unwrap();
     end(waiting);

@@ -90,6 +90,7 @@ const RUN_BY: &[(&str, &str, &str)] = &[
     ("make install", "crates/cli/tests/install.rs", "install.sh"),
     ("make package", "crates/cli/tests/install.rs", "package.sh"),
     ("pip install ./python", "Makefile", "maturin build"),
+    ("pip install ./forerun-", "Makefile", "--force-reinstall"),
     (
         "python examples/train.py",
         "python/tests/test_examples.py",

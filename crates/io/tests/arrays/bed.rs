@@ -104,7 +104,7 @@ impl ArrayBed {
         run("mkfs.btrfs", &arguments);
         fs::create_dir(bed.root()).unwrap();
         let members: Vec<_> = bed.devices.iter().map(|d| format!("device={d}")).collect();
-        // A small file goes into the inode, and what is written is found in extents of its own.
+        // A small file goes into the inode, and written bytes are found in extents of their own.
         let options = members.join(",") + ",max_inline=2048";
         mount(
             &bed.devices[0],
@@ -146,7 +146,7 @@ impl ArrayBed {
         let root = root.to_str().unwrap();
         run("btrfs", &["replace", "start", "-B", "-f", &old, &new, root]);
         self.release();
-        // Nobody uses it any more.
+        // It is not in use any more.
         self.devices.remove(0);
         self.released -= 1;
         [old, new].map(PathBuf::from)

@@ -53,7 +53,7 @@ impl<const SLOTS: usize> Memory<SLOTS> {
         let Some(hazard) = announcer.hold(DOMAIN, FRAME, still) else {
             return false;
         };
-        // SAFETY: loom checks at this very place that nobody writes meanwhile.
+        // SAFETY: loom checks at this very place that no thread writes meanwhile.
         self.bytes
             .with(|bytes| assert_eq!(unsafe { *bytes }, block.0));
         drop(hazard);
@@ -66,14 +66,14 @@ impl<const SLOTS: usize> Memory<SLOTS> {
         self.words.give(FRAME, FILE, NEW, flag::FILLING);
     }
 
-    /// Brings the new block's bytes, as whoever submits the fetch and its device do.
+    /// Brings the new block's bytes, as a submitting thread and the device do.
     fn fill(&self) {
         let run = Run {
             first: FRAME,
             count: 1,
         };
         self.slab.wait_until_clear(DOMAIN, &[run]);
-        // SAFETY: loom checks at this very place that nobody reads meanwhile.
+        // SAFETY: loom checks at this very place that no thread reads meanwhile.
         self.bytes.with_mut(|bytes| unsafe { *bytes = NEW.0 });
         self.words.clear(FRAME, flag::FILLING);
     }

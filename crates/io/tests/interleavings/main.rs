@@ -4,7 +4,7 @@
 //! Not a copy: the files themselves are compiled here a second time, over loom's atomics and locks
 //! (`sync` here in the place of `sync` there). A model is a handful of threads, as small as the
 //! protocol allows, because the number of orders explodes. loom fails where two threads touch the
-//! same bytes with nothing between, and where everybody waits. Not tried: the engine itself,
+//! same bytes with nothing between, and where all of them wait. Not tried: the engine itself,
 //! which stands behind one lock, and the walk through the table's index, whose result is only a
 //! guess until the frame was announced and looked at again.
 

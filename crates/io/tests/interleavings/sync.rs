@@ -99,7 +99,7 @@ impl Condvar {
     }
 }
 
-/// Somebody else is next.
+/// Another thread is next.
 pub(crate) fn give_way(_looks: u32) {
     loom::thread::yield_now();
 }

@@ -193,7 +193,7 @@ impl Nodes {
         asked.is_some_and(|asked| asked.elapsed() < believed)
     }
 
-    /// The device a node is on, and what the kernel was told of it.
+    /// The device a node is on, and the attributes that the kernel was given.
     ///
     /// # Errors
     /// `ESTALE` if it is none of ours.

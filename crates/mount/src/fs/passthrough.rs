@@ -82,7 +82,7 @@ pub struct Passthrough {
 }
 
 impl Passthrough {
-    /// Files are opened so by this mode.
+    /// Files are opened in passthrough by this mode.
     #[must_use]
     pub fn new(mode: Mode) -> Self {
         Self {
@@ -100,7 +100,7 @@ impl Passthrough {
         self.mode
     }
 
-    /// Whether any file can be opened so, as far as is known.
+    /// Whether any file can be opened in passthrough, as far as is known.
     #[must_use]
     pub fn is_possible(&self) -> bool {
         !self.is_off.load(Ordering::Relaxed)
@@ -112,7 +112,7 @@ impl Passthrough {
         self.opens.load(Ordering::Relaxed)
     }
 
-    /// No file is opened so from now on.
+    /// No file is opened in passthrough from now on.
     pub fn end(&self, why: &str) {
         if !self.is_off.swap(true, Ordering::Relaxed) {
             tracing::info!("no FUSE passthrough: {why}");
@@ -123,7 +123,7 @@ impl Passthrough {
         self.opens.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Whether a closed file is to be opened so. `measured` is its device's costs, if known.
+    /// Whether a closed file is to be opened in passthrough. `measured` is its device's costs, if known.
     pub(super) fn wants(
         &self,
         candidate: &Candidate<'_>,

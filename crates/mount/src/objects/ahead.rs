@@ -3,7 +3,7 @@
 //! Part of the [file system](super). The engine names an object of a listed folder; it is opened in the version
 //! that the kernel was told of last, without a request, and its ranges name that version. A program that opens the
 //! object in this version gets the reader; of another one the object ahead is closed. If the store has another
-//! version by now, a range fetched ahead fails, which nobody is told of, and the program's own open asks the store.
+//! version by now, a range fetched ahead fails, which is reported to no program, and the program's own open asks the store.
 
 use std::sync::Arc;
 

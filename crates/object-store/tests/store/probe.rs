@@ -1,4 +1,4 @@
-//! A store in memory that notes its requests, and does what a test says with each.
+//! A store in memory that notes its requests, and answers, delays or fails each as a test sets it.
 
 use std::fmt;
 use std::ops::Range;
@@ -18,7 +18,7 @@ use object_store::{
 };
 use tokio::sync::watch;
 
-/// What is done with a request for bytes.
+/// The treatment of a request for bytes.
 #[derive(Clone, Debug)]
 pub(crate) enum Act {
     Pass,

@@ -1,4 +1,5 @@
-//! The simulator's tests, one program: each module is one kind of evidence.
+//! The simulator's tests of runs, one program: each module is one kind of evidence. `traces` has those of traces and
+//! counts, `disks` those of modelled disks.
 //!
 //! `FORERUN_BLESS=1` rewrites the golden grid; `FORERUN_SWARM_SEEDS=n` runs more of the swarm.
 
@@ -10,25 +11,33 @@
 mod adversary;
 mod amplification;
 mod arrays;
+mod blocks;
 mod clocks;
 mod conformance;
+mod crowd;
 mod determinism;
 mod fairness;
 mod golden;
 mod hinted;
+mod hinted_models;
+mod kernel;
+mod layout;
 mod measure;
 mod memory;
 mod methods;
 mod next_file;
 mod numbers;
 mod paced;
+mod pacing;
 mod patterns;
 mod prefetch_memory;
 mod ramping;
 mod replay;
 mod scenes;
+mod simulate;
 mod stage;
 mod striped;
 mod swarm;
 mod theory;
+mod unknown;
 mod windows;

@@ -1,4 +1,4 @@
-//! Announced reads as clients send them, and what became of them.
+//! Announced reads as clients send them, and the counts of their outcomes.
 //!
 //! `forerun ctl MOUNT hint` sends ranges in parts and adds up the answers; a mount takes them apart and opens the files.
 

@@ -168,7 +168,7 @@ pub struct PassthroughReport {
     pub possible: bool,
     /// Files open so now.
     pub open_files: u64,
-    /// Times a file was opened so.
+    /// Times a file was opened in passthrough.
     pub opens: u64,
 }
 

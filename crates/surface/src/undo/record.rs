@@ -11,7 +11,7 @@
 //!
 //! The file has a slot of 512 bytes for each value, which one `pwrite` of 4 us replaces, so a value may change a thousand times a
 //! second. It names the boot, after which all values are the kernel's own, and is locked by the process that changes
-//! the values: what an unlocked record says is left over.
+//! the values: those of an unlocked record are left over.
 //!
 //! ```text
 //! forerun-record 1 BOOT-ID
@@ -55,7 +55,7 @@ pub struct Change {
 pub enum Restored {
     /// It has its value of before again, or had it still.
     Back,
-    /// Somebody else changed it to this, and it stays so.
+    /// Another program changed it to this, and it stays so.
     Others(String),
     /// The device is gone, or the value is refused.
     Failed(String),
@@ -149,7 +149,7 @@ impl Record {
         })
     }
 
-    /// Makes a record of these values and locks it. What a process that has died left in it is put back first.
+    /// Makes a record of these values and locks it. Values that a dead process left in it are put back first.
     ///
     /// # Errors
     /// The folder cannot be written; [`io::ErrorKind::WouldBlock`] if a process that lives has it locked.
@@ -333,7 +333,7 @@ pub fn is_there(file: &File) -> io::Result<bool> {
     Ok(file.metadata()?.nlink() > 0)
 }
 
-/// Carries out a record that no living process has locked, and removes it. What did not come back is in the log.
+/// Carries out a record that no living process has locked, and removes it. Values that did not come back are in the log.
 pub fn carry_out(path: &Path) -> io::Result<()> {
     if !path.exists() {
         return Ok(());
@@ -424,7 +424,7 @@ mod tests {
         assert_eq!(refused.kind(), io::ErrorKind::WouldBlock);
         assert_eq!(knob.read().unwrap(), "1024");
         assert_eq!(load(&record.file).unwrap(), record.changes());
-        // What a dead process left is put back by the next one, too, which has the value of before that.
+        // A value that a dead process left is put back by the next one, too, which has the value of before that.
         drop(record);
         let next = Record::create(&path, [knob.clone()]).unwrap();
         assert_eq!(

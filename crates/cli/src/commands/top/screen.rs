@@ -6,7 +6,7 @@
 //! fetched  78.0 MB/s   requests 95.2/s   windows 29.5/s
 //! ahead    unread 1.45 MB   wasted 0 B   closed unread 0 B   cancelled 0 B   failed 0 B
 //! memory   most so far 268.4 MB   waits 0   thrashed 0
-//! files    open 2   in passthrough 0   opened so 0   mode auto
+//! files    open 2   in passthrough 0   ever 0   mode auto
 //!
 //! DEVICE QUEUED FLIGHT   SWITCH        RATE SERVERS    DEPTH  FROM
 //! 8:1        12      2  12.0 ms  220.0 MB/s      1?  2.64 MB  1,204 requests, ? told
@@ -222,7 +222,7 @@ fn open_files<'a>(report: &Report) -> Line<'a> {
         &[
             ("open", report.open_files.len().to_string()),
             ("in passthrough", passed.open_files.to_string()),
-            ("opened so", passed.opens.to_string()),
+            ("ever", passed.opens.to_string()),
             ("mode", mode),
         ],
     )
@@ -344,7 +344,7 @@ read     2.05 MB/s   hits 97.0 %   late 2.0 %   misses 1.0 %   readers wait 0.2
 fetched  2.05 MB/s   requests 4.0/s   windows 0.0/s   device busy 99 %
 ahead    unread 0 B   wasted 12.3 kB   closed unread 8.19 kB   cancelled 28.7 kB   failed 0 B
 memory   most so far 268.4 MB   waits 0   thrashed 0   refused 0
-files    open 2   in passthrough 0   opened so 5   mode auto
+files    open 2   in passthrough 0   ever 5   mode auto
 
 DEVICE   QUEUED FLIGHT   SWITCH        RATE SERVERS    DEPTH  FROM
 emulated     12      2  12.0 ms  220.0 MB/s      1?  2.64 MB  1,204 requests, ? told

@@ -80,7 +80,7 @@ fn files_ahead(page: &mut Page, ledger: &Ledger, unit: u64) {
     page.bytes("files_ahead_unread", help, ledger.files_ahead_unread * unit);
 }
 
-/// Windows, and what became of them.
+/// Windows: asked for, read, given up.
 pub fn prefetching(page: &mut Page, ledger: &Ledger, unit: u64) {
     let help = "Bytes fetched before they were asked for";
     page.bytes("prefetched", help, ledger.prefetched * unit);

@@ -116,7 +116,7 @@ fn a_file_that_grows_shrinks_or_is_rewritten_is_read_as_it_is_now() {
         writer.set_len(7_000).unwrap();
         assert_eq!(reader.read_at(&mut buf, 0).unwrap(), 7_000);
         assert_eq!(reader.read_at(&mut buf, 7_000).unwrap(), 0);
-        // The same size, and a read that does not touch the end: seen by whoever opens it anew.
+        // The same size, and a read that does not touch the end: seen by the next open.
         writer.write_all_at(&[3; 7_000], 0).unwrap();
         let anew = driver.open(&path).unwrap();
         assert_eq!(anew.read_at(&mut buf[..100], 0).unwrap(), 100);

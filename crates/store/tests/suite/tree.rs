@@ -1,8 +1,5 @@
 //! The objects below an address as a tree: names, versions, and keys that are no names.
 
-#[expect(dead_code, reason = "most faults are in the other program")]
-mod http_server;
-
 use std::io;
 use std::sync::mpsc::channel;
 use std::time::Duration;
@@ -10,7 +7,8 @@ use std::time::Duration;
 use forerun_io::source::fetch;
 use forerun_io::source::tree::{Age, Entry, Stat, Tree};
 use forerun_store::{Client, Limits};
-use http_server::{Bare, Fault, Server};
+
+use crate::http_server::{Bare, Fault, Server};
 
 fn client(server: &Server) -> Client {
     let variables = [

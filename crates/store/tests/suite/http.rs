@@ -1,7 +1,5 @@
 //! Objects of an HTTP server: whole, changed while they are read, and with every fault a network has.
 
-mod http_server;
-
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -9,8 +7,9 @@ use forerun_io::error::number;
 use forerun_io::source::{Source, fetch};
 use forerun_io::{Driver, Reader};
 use forerun_store::{Client, Limits};
-use http_server::objects::{self, BYTES, content, driver, read_all};
-use http_server::{Fault, Server};
+
+use crate::http_server::objects::{self, BYTES, content, driver, read_all};
+use crate::http_server::{Fault, Server};
 
 /// The client of this program, and its server.
 struct Http {

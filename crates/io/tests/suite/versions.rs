@@ -5,9 +5,6 @@
 //! read sees such a write whole or not at all; where the file system has only buffered reads the
 //! kernel itself tears them, so these tests are skipped there.
 
-#[path = "../../skipped.rs"]
-mod skipped;
-
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -19,7 +16,7 @@ use forerun_core::{Bytes, preset};
 use forerun_io::source::OpenFile;
 use forerun_io::{BackendChoice, Config, Driver, Looks, Reader, backend, generated};
 
-use skipped::skipped;
+use crate::skipped::skipped;
 
 const PAGE: usize = 4096;
 const PAGES: usize = 512;

@@ -72,7 +72,7 @@ fn hits_stay_right_while_frames_change_hands() {
 }
 
 /// Large blocks, so that a copy takes long enough to be overtaken, and little more of them than
-/// frames, so that the block given up is often one that somebody reads.
+/// frames, so that the block given up is often one that another thread reads.
 #[test]
 fn a_frame_is_not_filled_while_somebody_copies_out_of_it() {
     const LARGE: u64 = 128 << 10;

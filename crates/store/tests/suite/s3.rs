@@ -1,7 +1,5 @@
 //! Objects of a store that speaks S3: whole, replaced while they are read, and with the faults a network has.
 
-mod http_server;
-
 use std::sync::Arc;
 
 use forerun_io::error::number;
@@ -9,8 +7,9 @@ use forerun_io::source::fetch;
 use forerun_io::source::tree::Tree;
 use forerun_io::{Driver, Reader};
 use forerun_store::{Client, Limits, Part};
-use http_server::objects::{self, BYTES, content, driver};
-use http_server::{Fault, Server};
+
+use crate::http_server::objects::{self, BYTES, content, driver};
+use crate::http_server::{Fault, Server};
 
 /// Of the bucket `b` on this server; nothing of the machine's environment is used.
 fn client(server: &Server) -> Client {

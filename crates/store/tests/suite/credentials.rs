@@ -1,15 +1,14 @@
 //! Credentials from each source, with a server that checks the signatures made with them; and messages of refusals.
 
-mod signed;
-
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
 use forerun_io::source::{Source, fetch};
 use forerun_store::{Client, Limits};
-use signed::{AZURE, CONTENT, Server, base64};
 use tempfile::TempDir;
+
+use crate::signed::{AZURE, CONTENT, Server, base64};
 
 /// A home with both files, and the server as the store and all services.
 struct Home {

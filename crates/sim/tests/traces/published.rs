@@ -4,10 +4,7 @@
 //! `shared/traces` beside it, or where `FORERUN_TRACES` says; where they are missing, each test
 //! is skipped. `tests/data/golden_lru_opt.csv` has misses of LRU and of optimal
 //! demand fetching that two independent programs agree on. The same code runs over generated
-//! inputs in `traces.rs`, without any of this.
-
-#[path = "../../skipped.rs"]
-mod skipped;
+//! inputs in `formats.rs`, without any of this.
 
 use std::path::{Path, PathBuf};
 
@@ -16,7 +13,7 @@ use forerun_sim::count::Lru;
 use forerun_sim::count::optimum::Uses;
 use forerun_sim::trace::{Format, Label, Op, Options, Place, Record, Summary, open};
 
-use skipped::skipped;
+use crate::skipped::skipped;
 
 /// The folder of traces, if there is one.
 #[track_caller]
@@ -65,7 +62,7 @@ fn lru_misses(ids: &[u64], capacity: usize) -> (u64, usize) {
 #[test]
 fn counts_equal_the_golden_ones_in_every_row() {
     let Some(folder) = folder() else { return };
-    let golden = include_str!("data/golden_lru_opt.csv");
+    let golden = include_str!("../data/golden_lru_opt.csv");
     let mut rows = 0;
     let mut loaded = (String::new(), Vec::new(), Uses::default());
     for row in golden.lines().skip(1) {

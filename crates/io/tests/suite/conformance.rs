@@ -3,8 +3,6 @@
 //! One suite, [`suite`], run over each entry of the list and over each wrapper around it; a new
 //! backend is covered by being listed. Below it, the duties of each wrapper beyond that.
 
-mod page;
-
 use std::io::{self, Write};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};

@@ -4,8 +4,6 @@
 //! order of the journal, and nothing of the engine is touched beside them. And what one thread
 //! does twice gives the same journal twice.
 
-mod page;
-
 use forerun_baselines::{METHODS, PRESETS};
 use forerun_core::journal::{self, Entry};
 use forerun_core::{Bytes, Engine, Nanos, Output, preset};

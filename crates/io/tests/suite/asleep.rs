@@ -2,9 +2,6 @@
 //! disk, on a server that does not answer. Here it sleeps as a parent does whose child, made by
 //! `clone(CLONE_VFORK)`, has not ended.
 
-#[path = "../../skipped.rs"]
-mod skipped;
-
 use std::fs::File;
 use std::io::Write;
 use std::os::fd::{AsRawFd, FromRawFd};
@@ -15,6 +12,8 @@ use std::time::Duration;
 use forerun_core::{Bytes, preset};
 use forerun_io::backend::{LIST, pread};
 use forerun_io::{BackendChoice, Config, Driver};
+
+use crate::skipped::skipped;
 
 /// A read that takes longer never ends.
 const PATIENCE: Duration = Duration::from_secs(600);
@@ -44,7 +43,7 @@ fn sleep(gate: &File) {
 
 fn pipe() -> (File, File) {
     let mut ends = [0; 2];
-    // SAFETY: two descriptors are written to an array of two, and are nobody else's.
+    // SAFETY: two descriptors are written to an array of two, and nothing else owns them.
     unsafe {
         assert_eq!(libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC), 0);
         (File::from_raw_fd(ends[0]), File::from_raw_fd(ends[1]))
@@ -63,7 +62,7 @@ fn a_read_ends_while_the_thread_that_asked_for_it_sleeps() {
         let driver = match Driver::new(config) {
             Ok(driver) => driver,
             Err(error) if entry.name != pread::ENTRY.name => {
-                skipped::skipped(format!("{}: {error}", entry.name));
+                skipped(format!("{}: {error}", entry.name));
                 continue;
             }
             Err(error) => panic!("{error}"),
