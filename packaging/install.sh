@@ -92,7 +92,8 @@ unit forerun-mount.service
 unit forerun@.service
 unit forerun-watch.service
 # Pages under their paths in the repository, so that the links of README hold.
-for text in README.md LICENSE-MIT LICENSE-APACHE CHANGELOG.md docs/*.md docs/*.svg docs/design/*.md python/README.md; do
+texts=$(cd "$here" && echo README.md LICENSE-* CHANGELOG.md docs/*.md docs/*.svg docs/design/*.md python/README.md)
+for text in $texts; do
     put 644 "$DOCDIR/$text" < "$here/$text"
 done
 for text in forerun-dashboard.json forerun.rules.yml; do
