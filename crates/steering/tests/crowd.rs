@@ -134,6 +134,8 @@ fn a_crowd_has_a_fair_queue_and_the_devices_limit_until_it_is_gone() {
     }
     assert!(!load.kernel.is_fair && !load.steering.is_fair(0));
     load.second(2);
+    assert_eq!(load.kernel.longest, 0, "a load begins");
+    load.second(2);
     assert!(load.kernel.longest > OWN, "{}", load.kernel.longest);
     assert_eq!(load.steering.counts.crowds, 1);
 }
