@@ -155,10 +155,10 @@ impl Crowd {
         self.rest = Nanos(self.rest.0.saturating_mul(2)).min(REST_MAX);
     }
 
-    /// A stream began; the first one if there is no other.
-    pub fn began(&mut self, now: Nanos, is_first: bool) {
-        let first = self.load.filter(|_| !is_first);
-        self.load = Some((first.map_or(now, |(first, _)| first), now));
+    /// A stream began: the first one of a load, where none did just before.
+    pub fn began(&mut self, now: Nanos) {
+        let load = self.load.filter(|(_, last)| now.since(*last) < APART);
+        self.load = Some((load.map_or(now, |(first, _)| first), now));
     }
 
     /// Whether open files have the device's limit now, of streams with this window.
@@ -301,14 +301,18 @@ mod tests {
         let mut crowd = crowd();
         assert!(!crowd.holds(ms(0), long));
         for at in (0..=960).step_by(80) {
-            crowd.began(ms(at), at == 0);
+            crowd.began(ms(at));
             assert!(crowd.holds(ms(at + 30), long), "{at}");
         }
         assert!(!crowd.holds(ms(1000), long), "for a second at most");
-        crowd.began(ms(5000), false);
-        assert!(!crowd.holds(ms(5000), long), "one more");
-        crowd.began(ms(9000), true);
+        // Another load may come to one that is there.
+        crowd.began(ms(9000));
         assert!(crowd.holds(ms(9099), long) && !crowd.holds(ms(9100), long));
+        // Programs that open files without an end are none.
+        for at in (20_000..40_000).step_by(50) {
+            crowd.began(ms(at));
+            assert_eq!(crowd.holds(ms(at), long), at < 21_000, "{at}");
+        }
     }
 
     #[test]

@@ -230,9 +230,8 @@ impl<D: Clone + PartialEq> Steering<D> {
             .finished(event.thread, |_, stream| over.push(stream));
         over.iter()
             .for_each(|stream| self.closed(stream, event.time));
-        let is_first = self.streams.count() == 0;
         if let Some(crowd) = &mut self.crowds[at] {
-            crowd.began(event.time, is_first);
+            crowd.began(event.time);
         }
         let admitted = self.admit(at, event, kernel);
         let admitted = admitted.unwrap_or_else(Admitted::not);
