@@ -11,10 +11,10 @@
 //! ```
 //!
 //! `bfq` waits for a reader's next read only where it takes the disk for one without a queue, or some readers for more urgent. Put in
-//! while 64 read on, it takes neither, serves them in turns of two requests, and lets those share a queue that began
-//! together: 22 MB/s of 80. So it waits for each for its first seconds (`strict_guarantees`), after which it goes on: 70 MB/s in
-//! 20 of 20 runs. It waits for up to 30 ms, as readers that lack a processor come later than its 8: 68 MB/s beside six busy loops, 18
-//! before. Both are gone with it.
+//! while 64 readers go on, it does neither, serves them in turns of two requests, and lets those that began together share
+//! a turn: 22 MB/s of 80. So it is told to wait for each of them (`strict_guarantees`) for the first seconds, and has 70 MB/s from then
+//! on, in 18 of 18 runs. And it is told to wait for up to 30 ms in place of 8, as a reader that lacks a processor comes late: 68 MB/s
+//! beside six busy loops, 18 before. Both settings are gone with it.
 
 use std::fs;
 use std::io;
@@ -31,7 +31,7 @@ const IDLE: (&str, &str) = ("slice_idle", "30");
 /// Whether it waits for all of them.
 const STRICT: &str = "strict_guarantees";
 /// For so many seconds, in each of which it is [asked for](Scheduler::set) once, and of which a switch takes up to 0.7: after one, 2 of
-/// 9 runs fell back, after two none of 20.
+/// 10 runs fell back, after two none of 18.
 const STRICT_SECONDS: u32 = 3;
 /// The beginning of the names of records.
 const RECORD: &str = "scheduler-";
