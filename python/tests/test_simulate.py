@@ -104,7 +104,7 @@ def test_pandas_takes_the_rows():
         ({"workload": "sequential", "place": "dence"}, "possible values: address, packed, dense"),
         ({"workload": "sequential", "regions": "x"}, "possible values: concatenated, striped"),
         ({"workload": "sequential", "loop": "x"}, "possible values: closed, open, paced"),
-        ({"workload": "sequential", "readers_by": "x"}, "possible values: one, device"),
+        ({"workload": "sequential", "readers_by": "x"}, "possible values: one, device, pid"),
         ({"workload": "sequential", "arrivals": "0x"}, "from 0.001x to 1000x"),
     ],
 )

@@ -20,6 +20,7 @@ use forerun_core::{Bytes, Nanos};
 use forerun_sim::device::Device;
 use forerun_sim::device::instant::Instant;
 use forerun_sim::hinted::host::Host;
+use forerun_sim::simulate::pacing::Pacing;
 use forerun_sim::simulate::placing::{Layout, Placing};
 use forerun_sim::simulate::recorded::{Recorded, Room};
 use forerun_sim::simulate::requests::{Manner, Records, Source};
@@ -146,7 +147,7 @@ fn simulate(preset: &str, references: u64, blocks: u64) -> Option<()> {
         let memory = Bytes(u64::from(CACHE) * u64::from(BLOCK));
         let mut settings = preset.settings(memory).ok()?;
         settings.block_bytes = PAGE_BYTES;
-        let streamed = Streamed::new(&source, &recorded, &placing);
+        let streamed = Streamed::new(&source, &recorded, &placing, Pacing::default());
         let outcome = engine(settings, host.driver, &streamed, None, devices()).ok()?;
         let least = bound::least_of(&devices(), &streamed.needs());
         let bound = bound::by_extent(outcome.compute_longest, least, 1);

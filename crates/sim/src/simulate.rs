@@ -26,6 +26,7 @@ pub mod disk;
 pub mod grid;
 pub mod input;
 pub mod lru;
+pub mod opened;
 pub mod pacing;
 pub mod placing;
 pub mod recorded;

@@ -112,7 +112,7 @@ pub struct Simulate {
     #[arg(long, value_enum, value_name = "HOW")]
     pub regions: Option<Regions>,
 
-    /// Readers of a trace: one process that makes all requests, or one for each device, file or LUN
+    /// Readers of a trace: one process that makes all requests, or one for each device, file, LUN or process
     #[arg(long, value_enum, value_name = "WHAT", default_value = "one")]
     pub readers_by: Readers,
 
@@ -193,6 +193,9 @@ pub enum Readers {
     /// One for each device, file or LUN
     #[value(alias = "file", alias = "lun")]
     Device,
+    /// One for each process, whichever files it reads
+    #[value(alias = "process")]
+    Pid,
 }
 
 /// When a request begins.
@@ -219,6 +222,7 @@ impl Simulate {
             readers: match self.readers_by {
                 Readers::One => pacing::Readers::One,
                 Readers::Device => pacing::Readers::Device,
+                Readers::Pid => pacing::Readers::Process,
             },
             when,
             speed: self.arrivals.unwrap_or_default(),

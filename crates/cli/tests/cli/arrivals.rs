@@ -59,6 +59,45 @@ fn a_trace_is_replayed_at_its_times_and_at_others() {
     assert!(table.contains(" saturated "), "{table}");
 }
 
+/// Two programs that each read a file of their own in order, and one that goes through both at random.
+#[test]
+fn processes_of_a_trace_are_readers_whichever_files_they_read() {
+    let folder = Folder::new();
+    let mut text = "time_s,pid,device,op,block\n".to_owned();
+    for at in 0..600_u64 {
+        let (pid, file, block) = match at % 3 {
+            2 => (9, at % 2, at * 7919 % 90_000),
+            own => (own + 1, own, at / 3),
+        };
+        text += &format!("{at},{pid},{file},r,{block}\n");
+    }
+    let trace = folder.file("pids.csv", text.as_bytes());
+    let run = |by: &str| {
+        rows(&format!(
+            "--trace {trace} --disks 1 {DEVICE} --preset none,forerun --readers-by {by} --think 0ns"
+        ))
+    };
+    let (one, pid) = (run("one"), run("process"));
+    for row in &pid {
+        assert_eq!(
+            (&row["readers_by"], &row["loop"]),
+            (&"pid".into(), &"closed".into())
+        );
+        assert_eq!(row["reads"], one[0]["reads"]);
+    }
+    let elapsed = |row: &serde_json::Value| row["elapsed_ns"].as_u64().unwrap();
+    // Each of the three waits for its own reads alone, on one disk.
+    assert!(elapsed(&pid[0]) <= elapsed(&one[0]), "{pid:?} {one:?}");
+    assert!(elapsed(&pid[1]) < elapsed(&pid[0]) * 3 / 4, "{pid:?}");
+    let nameless = folder.file("n", b"1\n2\n");
+    let assert = forerun(&format!(
+        "simulate --trace {nameless} --preset none --readers-by pid"
+    ));
+    let error = String::from_utf8_lossy(&assert.code(2).get_output().stderr).into_owned();
+    let wanted = "--readers-by pid: the trace has no numbers of processes";
+    assert!(error.contains(wanted), "{error}");
+}
+
 #[test]
 fn readers_and_arrivals_that_cannot_be_are_refused() {
     let folder = Folder::new();

@@ -18,7 +18,8 @@ use forerun_core::{Bytes, Nanos, Settings};
 use super::PAGE_BYTES;
 use super::disk::Disk;
 use super::input::Input;
-use super::pacing::{Loop, Pacing};
+use super::opened::Opened;
+use super::pacing::{Loop, Pacing, Readers};
 use super::placing::{Layout, Order, Placing, Regions};
 use super::recorded::Recorded;
 use super::simulated::Simulated;
@@ -94,6 +95,10 @@ pub enum Refusal {
     Pacing,
     /// The trace has no times of arrival.
     Untimed,
+    /// The trace has no numbers of processes.
+    Nameless,
+    /// More processes and files of each than may be open.
+    Opened,
     /// A workload has readers and times of its own.
     Made,
     /// Readers of a kernel are processes of their own, in a workload.
@@ -146,6 +151,12 @@ impl fmt::Display for Refusal {
                 "demand-lru and hinted methods follow one reader in a closed loop: take presets of the engine",
             ),
             Self::Untimed => f.write_str("the trace has no times of arrival"),
+            Self::Nameless => f.write_str("the trace has no numbers of processes"),
+            Self::Opened => write!(
+                f,
+                "more than {} open files, counted for each process",
+                Opened::MAX
+            ),
             Self::Made => f.write_str("a workload has readers and times of its own"),
             Self::Kernel => KernelError::Workload.fmt(f),
             Self::Unit => f.write_str("device unit is for hinted methods"),
@@ -322,13 +333,27 @@ impl<'a> Grid<'a> {
 
     /// Readers and times as told are there for this preset.
     fn check_pacing(&self, preset: &Simulated) -> Result<(), Refusal> {
-        let told = self.input.recorded.as_ref().map(Recorded::told);
-        match (self.pacing.is_usual(), told) {
+        match (self.pacing.is_usual(), &self.input.recorded) {
             (true, _) => Ok(()),
             _ if self.input.workload.is_some() => Err(Refusal::Made),
             _ if preset.is_hinted() => Err(Refusal::Pacing),
-            (_, Some(told)) if told.says_arrival || self.pacing.when == Loop::Closed => Ok(()),
+            (_, Some(recorded)) => self.check_trace(recorded),
             _ => Err(Refusal::Untimed),
+        }
+    }
+
+    /// The trace has what its readers and times are made of.
+    fn check_trace(&self, recorded: &Recorded) -> Result<(), Refusal> {
+        let (told, by_process) = (recorded.told(), self.pacing.readers == Readers::Process);
+        if self.pacing.when != Loop::Closed && !told.says_arrival {
+            return Err(Refusal::Untimed);
+        }
+        if by_process && !told.says_process {
+            return Err(Refusal::Nameless);
+        }
+        match by_process && recorded.opened().is_full() {
+            true => Err(Refusal::Opened),
+            false => Ok(()),
         }
     }
 

@@ -19,6 +19,8 @@ pub enum Readers {
     One,
     /// One for each device, file or LUN.
     Device,
+    /// One for each process of the trace, whichever files it reads.
+    Process,
 }
 
 /// When a request begins.
@@ -49,12 +51,23 @@ pub struct Pacing {
 }
 
 impl Readers {
+    /// Number of the reader of a request, by the numbers of its device and its process.
+    #[must_use]
+    pub fn of(self, device: u16, process: u32) -> usize {
+        match self {
+            Self::One => 0,
+            Self::Device => device.into(),
+            Self::Process => process as usize,
+        }
+    }
+
     /// Its name on the command line and in rows.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::One => "one",
             Self::Device => "device",
+            Self::Process => "pid",
         }
     }
 }

@@ -13,6 +13,7 @@
 use forerun_core::hinted::BlockNo;
 use forerun_core::{Bytes, Nanos};
 
+use super::opened::Opened;
 use super::placing::{Layout, Placing};
 use super::requests::{Request, Requests, RequestsError, Told};
 use crate::count::Numbering;
@@ -67,6 +68,8 @@ pub struct Recorded {
     blocks: Numbering,
     references: Vec<Reference>,
     requests: u64,
+    /// The files that its processes read.
+    opened: Opened,
     told: Told,
 }
 
@@ -95,6 +98,7 @@ impl Recorded {
 
     fn add(&mut self, request: &Request, room: Option<Room>) -> Result<(), RequestsError> {
         self.requests += 1;
+        self.opened.add(request.process as usize, request.device);
         // Computing before a request is computing after the reference before it.
         if let Some(before) = self.references.last_mut() {
             before.compute = request.compute;
@@ -128,6 +132,12 @@ impl Recorded {
     #[must_use]
     pub fn told(&self) -> Told {
         self.told
+    }
+
+    /// The files that its processes read.
+    #[must_use]
+    pub fn opened(&self) -> &Opened {
+        &self.opened
     }
 
     /// Its blocks, numbered in the order of first use, each in the space of its device.

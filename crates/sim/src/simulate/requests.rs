@@ -1,7 +1,7 @@
 //! A trace as requests for blocks: the blocks, their disk, and the computing time before them.
 //!
 //! A stream between the records of a trace and its hosts: it keeps the numbers of the trace's
-//! devices and the request before, nothing else.
+//! devices and processes, and the request before of each reader, nothing else.
 //!
 //! ```text
 //! Record, Record, ..  ->  [writes left out, devices numbered, gaps turned into computing]  ->  Request, ..
@@ -20,6 +20,7 @@ use std::collections::BTreeMap;
 use forerun_core::Nanos;
 use forerun_core::hinted::Setup;
 
+use super::pacing::Readers;
 use crate::trace::{Op, Place, Position, Record, TraceError};
 
 /// A record and where it stands in its file, or why there is none.
@@ -134,6 +135,8 @@ impl From<TraceError> for RequestsError {
 pub struct Request {
     /// The disk of the trace, numbered in the order of first use.
     pub device: u16,
+    /// The process that makes it, numbered in the order of first use.
+    pub process: u32,
     /// Its first block.
     pub first: u64,
     /// Its last block.
@@ -161,6 +164,8 @@ pub struct Told {
     pub says_compute: bool,
     /// Whether requests have a time of arrival.
     pub says_arrival: bool,
+    /// Whether requests name their process.
+    pub says_process: bool,
     /// When the last one arrived, from the first one on.
     pub until: Nanos,
     /// Whether blocks have names, so that their numbers are no places.
@@ -182,10 +187,12 @@ pub struct Requests<'a> {
     devices: BTreeMap<u32, u16>,
     /// The device of the request before, and its number.
     device: Option<(u32, u16)>,
+    processes: BTreeMap<Option<u32>, u32>,
+    /// The process of the request before, and its number.
+    process: Option<(Option<u32>, u32)>,
     /// When the first request arrived.
     first: Option<Nanos>,
-    /// Whether each device has a reader of its own.
-    by_device: bool,
+    readers: Readers,
     /// Of each reader.
     before: Vec<Before>,
     told: Told,
@@ -218,19 +225,20 @@ impl<'a> Requests<'a> {
             manner,
             devices: BTreeMap::new(),
             device: None,
+            processes: BTreeMap::new(),
+            process: None,
             first: None,
-            by_device: false,
+            readers: Readers::One,
             before: Vec::new(),
             told: Told::default(),
         }
     }
 
-    /// The same where each device has a reader of its own: the computing is since its own last request, or,
-    /// before its first one, since the first of all.
+    /// The same with these readers. Where there are several, the computing is since a reader's own last request,
+    /// or, before its first one, since the first of all.
     #[must_use]
-    pub fn by_device(self) -> Self {
-        let by_device = true;
-        Self { by_device, ..self }
+    pub fn by(self, readers: Readers) -> Self {
+        Self { readers, ..self }
     }
 
     /// Facts learned so far.
@@ -243,20 +251,22 @@ impl<'a> Requests<'a> {
         let blocks = record.blocks(self.manner.block_bytes);
         self.told.has_names |= record.is_named;
         let device = self.device(record.device)?;
+        let process = self.process(record.process);
         let arrival = self.arrival(record);
         let block = u64::from(self.manner.block_bytes);
         let (begin, bytes) = match record.place {
             Place::Byte(at) => (at, u64::from(record.bytes.max(1))),
             Place::Block(number) => (number.saturating_mul(block), block),
         };
-        let reader = if self.by_device { device } else { 0 };
+        let reader = self.readers.of(device, process);
         Ok(Request {
             device,
+            process,
             first: *blocks.start(),
             last: *blocks.end(),
             begin,
             bytes,
-            compute: self.compute(record, arrival, reader.into()),
+            compute: self.compute(record, arrival, reader),
             arrival: arrival.unwrap_or_default(),
             at,
         })
@@ -285,6 +295,18 @@ impl<'a> Requests<'a> {
         Ok(number)
     }
 
+    fn process(&mut self, process: Option<u32>) -> u32 {
+        if let Some((_, number)) = self.process.filter(|(known, _)| *known == process) {
+            return number;
+        }
+        self.told.says_process |= process.is_some();
+        // A process has a number of 32 bits, or none.
+        let next = u32::try_from(self.processes.len()).unwrap_or(u32::MAX);
+        let number = *self.processes.entry(process).or_insert(next);
+        self.process = Some((process, number));
+        number
+    }
+
     /// The computing time before a request.
     fn compute(&mut self, record: &Record, arrival: Option<Nanos>, reader: usize) -> Nanos {
         self.told.says_compute |= record.compute.is_some();
@@ -301,7 +323,7 @@ impl<'a> Requests<'a> {
         });
         let think = self.manner.think;
         match is_first {
-            true if self.by_device && think.is_none() => arrival.unwrap_or_default(),
+            true if self.readers != Readers::One && think.is_none() => arrival.unwrap_or_default(),
             true => Nanos(0),
             false => think.or(record.compute).or(gap).unwrap_or_default(),
         }

@@ -212,7 +212,7 @@ impl Grid<'_> {
     /// The engine over the regions of a trace.
     fn streamed(&self, run: &GridRun, settings: &Settings, recorded: &Recorded) -> Done {
         let placing = self.placing(run, recorded);
-        let streamed = Streamed::new(self.source()?, recorded, &placing).paced(self.pacing);
+        let streamed = Streamed::new(self.source()?, recorded, &placing, self.pacing);
         let done = self.engine_over(run, settings, &streamed, placing.regions());
         if let Some(error) = streamed.failure() {
             return Err(RunError::Requests(error));
@@ -224,9 +224,8 @@ impl Grid<'_> {
         let least = bound::least_of(&devices, &streamed.needs());
         let bound = match (self.pacing.when, self.pacing.readers) {
             (Loop::Closed, Readers::One) => bound::by_extent(outcome.compute, least, 1),
-            (Loop::Closed, Readers::Device) => {
-                let readers = placing.files().len();
-                bound::by_extent(outcome.compute_longest, least, readers)
+            (Loop::Closed, Readers::Device | Readers::Process) => {
+                bound::by_extent(outcome.compute_longest, least, streamed.count())
             }
             (Loop::Open | Loop::Paced, _) => {
                 let last = self.pacing.speed.of(recorded.told().until);

@@ -1,8 +1,8 @@
 //! A trace that is run as it is read: references one by one, or reads of one file for the engine.
 //!
 //! The trace's contents were learned before ([`Recorded`]); here it is read once more, and nothing
-//! of it is kept. For the engine each device of the trace is a file with a reader of its own, all of
-//! one process, and a request is one read of as many pages of 4 KiB as it is long: a page that it has
+//! of it is kept. For the engine each device of the trace is a file, which [one process, one of its own or those of the
+//! trace](Readers) have [open](super::opened), and a request is one read of as many pages of 4 KiB as it is long: a page that it has
 //! half of, or less, is the next one's, so that requests that are not aligned are counted once:
 //!
 //! ```text
@@ -14,6 +14,7 @@
 //! [`Streamed::failure`] then.
 
 use core::ops::Range;
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::fmt;
@@ -22,6 +23,7 @@ use forerun_core::{Bytes, Nanos};
 
 use super::PAGE_BYTES;
 use super::lru::Reference;
+use super::opened::Opened;
 use super::pacing::{Loop, Pacing, Readers};
 use super::placing::Placing;
 use super::recorded::Recorded;
@@ -92,6 +94,7 @@ pub struct Streamed<'a> {
     recorded: &'a Recorded,
     placing: &'a Placing<'a>,
     pacing: Pacing,
+    opened: Cow<'a, Opened>,
     /// Requests that were read for one reader after the other.
     shared: RefCell<Shared>,
     /// Of each disk, or of the array, the pages that were read.
@@ -123,24 +126,28 @@ impl fmt::Debug for Shared {
 const QUEUED_MAX: u64 = 1 << 24;
 
 impl<'a> Streamed<'a> {
-    /// The trace as a workload of one process.
+    /// The trace as a workload of these readers, whose requests begin so.
     #[must_use]
-    pub fn new(source: &'a Source, recorded: &'a Recorded, placing: &'a Placing<'a>) -> Self {
+    pub fn new(
+        source: &'a Source,
+        recorded: &'a Recorded,
+        placing: &'a Placing<'a>,
+        pacing: Pacing,
+    ) -> Self {
+        let opened = match pacing.readers {
+            Readers::Process => Cow::Borrowed(recorded.opened()),
+            by_region => Cow::Owned(Opened::of_regions(by_region, placing.files().len())),
+        };
         Self {
             source,
             recorded,
             placing,
-            pacing: Pacing::default(),
+            pacing,
+            opened,
             shared: RefCell::default(),
             touched: RefCell::new(vec![(Needs::default(), Vec::new()); placing.heads()]),
             failure: RefCell::new(None),
         }
-    }
-
-    /// The same with these readers, whose requests begin so.
-    #[must_use]
-    pub fn paced(self, pacing: Pacing) -> Self {
-        Self { pacing, ..self }
     }
 
     /// The error that ended the trace early, if any.
@@ -153,37 +160,47 @@ impl<'a> Streamed<'a> {
         self.failure.replace(Some(error));
     }
 
-    /// The reads of one request, by the reader of its region.
+    /// How many readers the trace has.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.opened.readers()
+    }
+
+    /// The number of a request's reader.
+    fn reader(&self, request: &Request) -> usize {
+        self.pacing.readers.of(request.device, request.process)
+    }
+
+    /// The open file by which it reads.
+    fn place(&self, request: &Request) -> Option<usize> {
+        let place = self.opened.place(self.reader(request), request.device);
+        if place.is_none() {
+            self.fail(RequestsError::Changed);
+        }
+        place
+    }
+
+    /// The reads of one request, by an open file of its reader.
     fn steps_of(&self, request: &Request) -> Vec<Step> {
-        let on = usize::from(request.device);
-        let is_lent = self.pacing.readers == Readers::One && on > 0;
-        let steps = self.reads_of(request).into_iter();
-        let steps = steps.map(|step| match self.pacing.when {
-            Loop::Closed => step,
-            Loop::Open | Loop::Paced => Step {
-                think: Nanos(0),
-                not_before: self.pacing.speed.of(request.arrival),
-                ..step
-            },
-        });
+        let Some(at) = self.place(request) else {
+            return Vec::new();
+        };
+        let mut steps = self.reads_of(request);
+        for step in &mut steps {
+            if self.pacing.when != Loop::Closed {
+                step.think = Nanos(0);
+                step.not_before = self.pacing.speed.of(request.arrival);
+            }
+            step.on = (self.owner(at) != at).then_some(at);
+        }
         steps
-            .map(|step| if is_lent { step.on(on) } else { step })
-            .collect()
     }
 
     /// All requests; none are left once one cannot be read.
     fn requests(&self) -> impl Iterator<Item = Request> + use<'_, 'a> {
-        let requests = self.open();
+        let requests = self.or_fail(self.source.requests());
         let requests = requests.into_iter().flatten();
         requests.map_while(|request| self.or_fail(request))
-    }
-
-    fn open(&self) -> Option<Requests<'static>> {
-        let requests = self.or_fail(self.source.requests())?;
-        Some(match self.pacing.readers {
-            Readers::One => requests,
-            Readers::Device => requests.by_device(),
-        })
     }
 
     fn or_fail<T>(&self, result: Result<T, RequestsError>) -> Option<T> {
@@ -200,7 +217,7 @@ impl<'a> Streamed<'a> {
         }
         loop {
             let request = self.or_fail(shared.requests.as_mut()?.next()?)?;
-            let own = usize::from(request.device);
+            let own = self.reader(&request);
             if own == reader {
                 return Some(request);
             }
@@ -289,7 +306,7 @@ fn pages(run: &Range<u64>) -> (u64, u64) {
     }
 }
 
-/// A file and a reader a region. The first one's process makes all steps, or each its own.
+/// A file a region, and readers that open them.
 impl Workload for Streamed<'_> {
     fn files(&self) -> Vec<Bytes> {
         self.placing.files()
@@ -300,67 +317,42 @@ impl Workload for Streamed<'_> {
     }
 
     fn readers(&self) -> Vec<usize> {
-        (0..self.placing.files().len()).collect()
+        self.opened.regions().map(usize::from).collect()
     }
 
-    fn owner(&self, reader: usize) -> usize {
-        match (self.pacing.readers, self.pacing.when) {
-            (Readers::One, Loop::Closed | Loop::Paced) => 0,
-            _ => reader,
-        }
+    fn owner(&self, at: usize) -> usize {
+        let owner = self
+            .opened
+            .owner(at)
+            .filter(|_| self.pacing.when != Loop::Open);
+        owner.map_or(at, |(_, first)| first)
     }
 
-    fn steps(&self, reader: usize) -> Steps<'_> {
-        match self.pacing {
-            Pacing {
-                when: Loop::Open, ..
-            } => Box::new(std::iter::empty()),
-            Pacing {
-                readers: Readers::One,
-                ..
-            } if reader == 0 => {
-                Box::new(self.requests().flat_map(|request| self.steps_of(&request)))
-            }
-            Pacing {
-                readers: Readers::One,
-                ..
-            } => Box::new(std::iter::empty()),
-            Pacing {
-                readers: Readers::Device,
-                ..
-            } => {
-                if reader == 0 {
-                    let queues = vec![VecDeque::new(); self.placing.files().len()];
-                    self.shared.replace(Shared {
-                        requests: self.open(),
-                        queues,
-                        queued: 0,
-                    });
-                }
-                let requests = std::iter::from_fn(move || self.next_of(reader));
-                Box::new(requests.flat_map(|request| self.steps_of(&request)))
-            }
+    fn steps(&self, at: usize) -> Steps<'_> {
+        let owner = self.opened.owner(at).filter(|(_, first)| *first == at);
+        let Some((reader, _)) = owner.filter(|_| self.pacing.when != Loop::Open) else {
+            return Box::new(std::iter::empty());
+        };
+        if at == 0 {
+            self.shared.replace(Shared {
+                requests: self
+                    .or_fail(self.source.requests())
+                    .map(|r| r.by(self.pacing.readers)),
+                queues: vec![VecDeque::new(); self.opened.readers()],
+                queued: 0,
+            });
         }
+        let requests = std::iter::from_fn(move || self.next_of(reader));
+        Box::new(requests.flat_map(|request| self.steps_of(&request)))
     }
 
     fn arrivals(&self) -> Option<Arrivals<'_>> {
         let is_open = self.pacing.when == Loop::Open;
         is_open.then(|| -> Arrivals<'_> {
             let reads = |request: Request| {
-                let (reader, arrival) = (usize::from(request.device), request.arrival);
-                let not_before = self.pacing.speed.of(arrival);
-                let reads = self.reads_of(&request).into_iter();
-                reads.map(move |step| {
-                    let think = Nanos(0);
-                    (
-                        reader,
-                        Step {
-                            think,
-                            not_before,
-                            ..step
-                        },
-                    )
-                })
+                let at = self.place(&request).unwrap_or_default();
+                let reads = self.steps_of(&request).into_iter();
+                reads.map(move |step| (at, Step { on: None, ..step }))
             };
             Box::new(self.requests().flat_map(reads))
         })

@@ -169,6 +169,60 @@ fn readers_of_their_own_devices_do_not_wait_for_each_other() {
     assert_eq!(one.elapsed, 1000 * SERVICE);
 }
 
+/// Each process waits for its own reads, whichever files they are of, and two may read one file.
+#[test]
+fn processes_have_open_files_of_their_own() {
+    // The first one goes through both files by turns, the second one stays in one.
+    let read = |at: u64| {
+        let (pid, file) = (at as u32 % 2, at as u32 / 2 % 2);
+        (pid, if pid == 1 { 1 } else { file }, at * 10)
+    };
+    let reads: Vec<_> = (0..1000).map(read).collect();
+    let open = move || -> Result<Records<'static>, TraceError> {
+        let record = |(process, device, number): (u32, u32, u64)| {
+            let range = Record::range(number * BLOCK, BLOCK as u32).unwrap();
+            let (process, arrival) = (Some(process + 70), Some(Nanos(number * 100)));
+            Ok((
+                None,
+                Record {
+                    device,
+                    process,
+                    arrival,
+                    ..range
+                },
+            ))
+        };
+        Ok(Box::new(reads.clone().into_iter().map(record)))
+    };
+    let manner = Manner {
+        block_bytes: BLOCK as u32,
+        with_writes: false,
+        think: Some(Nanos(0)),
+    };
+    let records = open().unwrap();
+    let room = Room {
+        keeps: false,
+        ..Room::ENDLESS
+    };
+    let open = Box::new(open);
+    let input = Input::of_trace(records, Source { open, manner }, room).unwrap();
+    let opened = input.recorded.as_ref().unwrap().opened();
+    assert_eq!(opened.regions().collect::<Vec<_>>(), [0, 1, 1]);
+    // Regions lie on a disk each. By turns of two: the first one's reads of file 0 leave the disk of file 1 to the other.
+    let run = |when, readers| outcome(&input, paced(when, readers, "recorded"), "none");
+    let one = run(Loop::Closed, Readers::One);
+    let two = run(Loop::Closed, Readers::Process);
+    assert_eq!(one.elapsed, 1000 * SERVICE);
+    assert!(two.elapsed < 800 * SERVICE, "{}", two.elapsed / SERVICE);
+    assert!(two.elapsed >= 750 * SERVICE, "{}", two.elapsed / SERVICE);
+    assert_eq!((one.reads, one.misses), (two.reads, two.misses));
+    // In an open loop it is no matter whose requests they are.
+    let open = [Readers::One, Readers::Process].map(|readers| run(Loop::Open, readers));
+    assert_eq!(open[0].responses, open[1].responses);
+    let last = run(Loop::Paced, Readers::Process);
+    assert!(last.elapsed >= 750 * SERVICE);
+}
+
 #[test]
 fn times_that_are_not_there_are_refused() {
     let disk = Disk::named(DISK, None).unwrap();

@@ -12,6 +12,7 @@ use forerun_sim::hinted::host::Host;
 use forerun_sim::hinted::host::Notice;
 use forerun_sim::random::Random;
 use forerun_sim::scheduled::{NONE, behind};
+use forerun_sim::simulate::pacing::Pacing;
 use forerun_sim::simulate::placing::{Layout, Order, Placing, Regions};
 use forerun_sim::simulate::recorded::{Recorded, Room};
 use forerun_sim::simulate::requests::{Manner, Records, Source};
@@ -274,7 +275,7 @@ proptest! {
         for preset in PRESETS {
             let mut settings = preset.settings(Bytes(64 << 20)).unwrap();
             settings.block_bytes = PAGE_BYTES;
-            let streamed = Streamed::new(&case.source, &case.recorded, &placing);
+            let streamed = Streamed::new(&case.source, &case.recorded, &placing, Pacing::default());
             let driver = case.host.driver;
             let outcome = engine(settings, driver, &streamed, raid0.clone(), case.devices());
             let outcome = outcome.unwrap();
@@ -314,7 +315,7 @@ fn a_request_of_n_blocks_is_one_read_of_n_blocks() {
     let recorded = Recorded::of(source.requests().unwrap(), None).unwrap();
     let reads = |order: Order| {
         let placing = Placing::new(&recorded, Some(2), order.into(), 4096);
-        let streamed = Streamed::new(&source, &recorded, &placing);
+        let streamed = Streamed::new(&source, &recorded, &placing, Pacing::default());
         let read = |step: forerun_sim::workload::Step| {
             (step.offset.0 / 4096, step.bytes.0 / 4096, step.think.0)
         };

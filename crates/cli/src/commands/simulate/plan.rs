@@ -84,6 +84,7 @@ fn refused(
         }
         Refusal::Untimed if args.when.is_none() => format!("{input}: --arrivals: {refusal}"),
         Refusal::Untimed => format!("{input}: --loop: {refusal}"),
+        Refusal::Nameless | Refusal::Opened => format!("{input}: --readers-by pid: {refusal}"),
         Refusal::Kernel => of_preset(&format!("{input}: {refusal}")),
         Refusal::Unit => of_preset("--device unit is for hinted methods"),
         Refusal::FirstUse => format!(
