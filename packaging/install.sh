@@ -31,9 +31,16 @@ refuse() {
 }
 case $PREFIX in /*) ;; *) refuse "PREFIX=$PREFIX: must be an absolute path" ;; esac
 
+# Makes a folder below DESTDIR, and notes each that was not there, with a slash at its end: these are removed.
+folder() {
+    [ -d "$DESTDIR$1" ] && return
+    folder "$(dirname "$1")" && mkdir "$DESTDIR$1" || return
+    echo "$1/" >> "$list"
+}
+
 # Writes standard input to a file below DESTDIR, with a mode, and notes it.
 put() {
-    mkdir -p "$DESTDIR$(dirname "$2")"
+    folder "$(dirname "$2")"
     cat > "$DESTDIR$2.new"
     chmod "$1" "$DESTDIR$2.new"
     mv -f "$DESTDIR$2.new" "$DESTDIR$2"
@@ -50,9 +57,14 @@ uninstall() {
         say "$DESTDIR$MANIFEST is not there: nothing was installed with this PREFIX" >&2
         exit 1
     fi
-    while read -r file; do rm -f "$DESTDIR$file"; done < "$DESTDIR$MANIFEST"
+    folders=$(sed -n 's|/$||p' "$DESTDIR$MANIFEST" | sort -r)
+    while read -r file; do
+        case $file in */) ;; *) rm -f "$DESTDIR$file" ;; esac
+    done < "$DESTDIR$MANIFEST"
     rm -f "$DESTDIR$MANIFEST"
     find "$DESTDIR$DOCDIR" -depth -type d -exec rmdir {} + 2>/dev/null || true
+    # The deepest first; one in which others have put something stays.
+    echo "$folders" | while read -r folder; do rmdir "$DESTDIR$folder" 2>/dev/null || true; done
     say "removed what was below $DESTDIR$PREFIX"
 }
 
@@ -74,6 +86,7 @@ list=$(mktemp)
 pages=$(mktemp -d)
 trap 'rm -rf "$list" "$pages"' EXIT
 
+[ -z "$DESTDIR" ] || mkdir -p "$DESTDIR"
 put 755 "$BINDIR/forerun" < "$binary"
 # Its symbols are for those who build it, and most of its bytes.
 if [ -z "${KEEP_SYMBOLS:-}" ]; then
@@ -101,16 +114,19 @@ for text in forerun-dashboard.json forerun.rules.yml; do
 done
 put 644 "$DOCDIR/fast.conf" < "$here/packaging/systemd/example.conf"
 
-if mkdir -p "$DESTDIR$SBINDIR" 2>/dev/null && [ -w "$DESTDIR$SBINDIR" ]; then
+if folder "$SBINDIR" 2>/dev/null && [ -w "$DESTDIR$SBINDIR" ]; then
     ln -sfn "$BINDIR/forerun" "$DESTDIR$SBINDIR/mount.forerun"
     echo "$SBINDIR/mount.forerun" >> "$list"
 else
     say "NOT INSTALLED: $DESTDIR$SBINDIR/mount.forerun, because $DESTDIR$SBINDIR cannot be written." >&2
     say "fstab and 'mount -t forerun' need it; 'forerun mount' does not." >&2
 fi
-cp "$list" "$DESTDIR$MANIFEST"
+count=$(grep -vc '/$' "$list")
+# Files and folders of an installation before this one go with it.
+[ ! -f "$DESTDIR$MANIFEST" ] || cat "$DESTDIR$MANIFEST" >> "$list"
+sort -u "$list" > "$DESTDIR$MANIFEST"
 chmod 644 "$DESTDIR$MANIFEST"
-say "$DESTDIR$BINDIR/forerun and $(($(wc -l < "$list") - 1)) more files; 'make uninstall' removes them"
+say "$DESTDIR$BINDIR/forerun and $((count - 1)) more files; 'make uninstall' removes them"
 case :$PATH:$DESTDIR in
 *:"$BINDIR":*) ;;
 *:) say "$BINDIR is not on the PATH of this shell" ;;

@@ -35,6 +35,21 @@ default-theme = "light"
 preferred-dark-theme = "navy"
 smart-punctuation = false
 no-section-label = true
+additional-css = ["site.css"]
+
+# The playground has no crate of ours.
+[output.html.playground]
+runnable = false
+"""
+# Lines of 100 columns in a fence fit a desk. On a phone tables are set closer, and pictures keep a size at which their text is read:
+# what is wider scrolls by itself. Links of the dark theme have the contrast of 4.5 that WCAG asks for.
+STYLE = """:root { --content-max-width: 860px; }
+.navy { --links: #62b0d9; --sidebar-active: #62b0d9; }
+main p:has(> img), main .checkbox-label { overflow-x: auto; }
+@media (max-width: 600px) {
+  main p > img, main .checkbox-label > img { min-width: 640px; max-width: none; }
+  main table td, main table th { padding: 3px 8px !important; }
+}
 """
 
 
@@ -116,6 +131,7 @@ def main(folder):
     )
     more = f'git-repository-url = "{repository}"\n' if repository else ""
     (folder / "book.toml").write_text(BOOK + more)
+    (folder / "site.css").write_text(STYLE)
     subprocess.run(["mdbook", "build", str(folder)], check=True)
     found, count = broken((folder / "book").resolve())
     print("\n".join(found + [f"{len(pages)} pages, {count} links, {len(found)} broken"]))

@@ -98,9 +98,37 @@ fn what_make_install_puts_there_works_and_make_uninstall_removes_it() {
     );
     let removed = run("install.sh", &["--uninstall".as_ref()], &variables);
     assert!(removed.status.success(), "{}", said(&removed));
+    let left: Vec<_> = fs::read_dir(stage).unwrap().collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn folders_that_were_there_and_files_of_others_stay_when_it_is_removed() {
+    let folder = tempfile::tempdir().unwrap();
+    let stage = folder.path();
+    let variables = [("DESTDIR", stage), ("PREFIX", "/opt".as_ref())];
+    let (before, other) = (stage.join("opt/share/man"), stage.join("opt/lib/other"));
+    fs::create_dir_all(&before).unwrap();
+    // An installation over one that is there knows the folders that the first has made.
+    for _ in 0..2 {
+        let installed = run("install.sh", &[cargo_bin!("forerun")], &variables);
+        assert!(installed.status.success(), "{}", said(&installed));
+    }
+    fs::write(&other, "").unwrap();
+    let removed = run("install.sh", &["--uninstall".as_ref()], &variables);
+    assert!(removed.status.success(), "{}", said(&removed));
     let mut left = Vec::new();
     files_below(stage, &mut left);
-    assert!(left.is_empty(), "{left:?}");
+    assert_eq!(left, [other]);
+    let names = |below: &str| {
+        let entries = fs::read_dir(stage.join(below)).unwrap();
+        let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name()).collect();
+        names.sort();
+        names
+    };
+    assert_eq!(names("opt"), ["lib", "share"]);
+    assert_eq!(names("opt/share"), ["man"]);
+    assert!(names("opt/share/man").is_empty());
 }
 
 fn files_below(folder: &Path, into: &mut Vec<PathBuf>) {

@@ -87,3 +87,8 @@ struct Readme;
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct FrontPage;
+
+/// And that of the page on Rust.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/RUST.md")]
+struct RustPage;

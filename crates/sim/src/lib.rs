@@ -56,3 +56,8 @@ pub use world::{Scene, WorldError};
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
+
+/// So is the method of the page on methods of one's own.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/METHODS.md")]
+struct Methods;
