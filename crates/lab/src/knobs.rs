@@ -93,7 +93,7 @@ knobs! {
     DETECT = "detect", Detect (0, 0), SERVERS,
         "readahead of all kernels";
     OCTAVES = "octaves", Count (1, 10), SERVERS,
-        "lengths of index search's lists: so many octaves below 4 MiB; 6";
+        "lengths of index search's lists: so many octaves below 4 MiB; 6 for li04, 3 for li05";
     RECLAIMS = "reclaims", Count (0, 1), &["li05"],
         "pages beyond the prefetch cache's part: 1 move to the ordinary cache, 0 are given up, our default; 1";
     ENDED_FIRST = "ended-first", Count (0, 1), &["li05"],

@@ -50,7 +50,8 @@ pub(super) fn b7(lab: &mut Lab) -> Answer {
     let others = elsewhere(lab, |lab, host| ratios(lab, host, 64, &AT_64));
     let note = format!(
         "as B6. Windows of 512 KB hold eight strips of 64, two of them on most disks and there in one run, where \
-         SASEQP512 reads one: that is why it is below 1; {others}"
+         SASEQP512 reads one. That this puts it below 1 is not established: it stays below 1 by each change that \
+         follows; {others}"
     );
     answer(measured, note)
 }
