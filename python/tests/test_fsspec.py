@@ -199,8 +199,23 @@ def test_a_file_that_changes_within_a_tick_of_its_clock_is_read_anew_once_someth
 
 
 def test_a_file_system_needs_one_target():
+    with pytest.raises(ValueError, match="both given: give either fs or target_protocol"):
+        fsspec.filesystem("forerun", fs=fsspec.filesystem("memory"), target_protocol="memory")
     with pytest.raises(ValueError, match="either fs or target_protocol"):
         fsspec.filesystem("forerun")
+
+
+def test_an_address_without_a_target_is_answered_with_the_two_that_work(tmp_path):
+    (tmp_path / "data").write_bytes(b"as it is")
+    with pytest.raises(ValueError, match="write forerun::s3://bucket/key") as refused:
+        fsspec.open(f"forerun://{tmp_path}/data")
+    assert 'fsspec.open("forerun://bucket/key", target_protocol="s3")' in str(refused.value)
+    for opened in (
+        fsspec.open(f"forerun::file://{tmp_path}/data"),
+        fsspec.open(f"forerun://{tmp_path}/data", target_protocol="file"),
+    ):
+        with opened as file:
+            assert file.read() == b"as it is"
 
 
 def test_libraries_read_through_it(remote, engine, tmp_path):

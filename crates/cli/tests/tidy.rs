@@ -11,6 +11,8 @@
 
 #[path = "tidy/dependencies.rs"]
 mod dependencies;
+#[path = "tidy/locks.rs"]
+mod locks;
 #[path = "tidy/stages.rs"]
 mod stages;
 
@@ -19,6 +21,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use dependencies::dependencies;
+use locks::locks;
 use stages::stages;
 
 /// A module header longer than this is a document and belongs in `docs`.
@@ -114,7 +117,7 @@ fn walk(folder: &Path, prefix: &str, files: &mut Files) {
         } else if kind.is_file()
             && (name == "Makefile"
                 || prefix == ".ci/"
-                || [".rs", ".md", ".toml", ".py", ".sh"]
+                || [".rs", ".md", ".toml", ".lock", ".py", ".sh"]
                     .iter()
                     .any(|end| name.ends_with(end)))
         {
@@ -366,6 +369,11 @@ fn crates_depend_only_on_what_they_may() {
 }
 
 #[test]
+fn lock_files_are_those_of_the_manifests() {
+    clean(locks(&repository()));
+}
+
+#[test]
 fn stages_of_the_engine_call_down_the_list() {
     clean(stages(&repository()));
 }
@@ -450,6 +458,24 @@ mod each_rule_can_fail {
             ("crates/new/Cargo.toml", ""),
         ]));
         assert_eq!(found.len(), 4, "{found:?}");
+    }
+
+    #[test]
+    fn dependencies_that_are_not_locked() {
+        let package =
+            |dependencies: &str| format!("[package]\nname = \"a\"\n[dependencies]\n{dependencies}");
+        let lock = "[[package]]\nname = \"a\"\ndependencies = [\"b 1.0\", \"c\"]\n";
+        let found = locks(&files([
+            ("Cargo.lock", lock),
+            ("one/Cargo.toml", &package("b = \"1\"\nd = \"1\"\n")),
+        ]));
+        assert_eq!(
+            found,
+            ["Cargo.lock: a depends on d, which it does not have"]
+        );
+        let fine = package("b = \"1\"\n[dependencies.d]\noptional = true\n");
+        let found = locks(&files([("Cargo.lock", lock), ("one/Cargo.toml", &fine)]));
+        assert!(found.is_empty(), "{found:?}");
     }
 
     #[test]

@@ -89,8 +89,14 @@ class ForerunFileSystem(ChainedFileSystem):
             to = f"target_options, or by an address as the options of {target_protocol!r}"
             raise ValueError(f"forerun: option {option!r}: give it to the target, in {to}")
         super().__init__(**kwargs)
-        if (fs is None) == (target_protocol is None):
-            raise ValueError("forerun: give either fs or target_protocol")
+        if fs is not None and target_protocol is not None:
+            raise ValueError("forerun: fs and target_protocol are both given: give either fs or target_protocol")
+        if fs is None and target_protocol is None:
+            raise ValueError(
+                "forerun: the address does not say which file system is read: write forerun::s3://bucket/key, with two colons and "
+                "the target's own address (forerun::file:///data/x), or give either fs or target_protocol, as in "
+                'fsspec.open("forerun://bucket/key", target_protocol="s3")'
+            )
         target = fs if fs is not None else fsspec.filesystem(target_protocol, **(target_options or {}))
         self._target = target
         self._may_lack_keys = fs is None
