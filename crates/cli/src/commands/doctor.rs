@@ -18,6 +18,7 @@ use crate::failure::Failure;
 use crate::files::plain;
 use crate::messages::clean;
 use crate::mount::sockets::Sockets;
+use crate::terminal::columns;
 
 /// Runs the command.
 ///
@@ -43,7 +44,7 @@ pub fn run(
         )?;
     }
     let text = match args.format {
-        Findings::Plain => clean(&as_text(&checks)),
+        Findings::Plain => clean(&as_text(&checks, columns())),
         Findings::Json => as_json(&checks) + "\n",
     };
     out.write_all(text.as_bytes())

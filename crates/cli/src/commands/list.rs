@@ -22,7 +22,7 @@ use crate::args::{List, ListFormat, Listed, Selected};
 use crate::differences;
 use crate::failure::Failure;
 use crate::papers::{PAPERS, in_words};
-use crate::terminal;
+use crate::terminal::{self, wrapped};
 
 /// Presets of simulations alone.
 const SIMULATED: &str = "presets of simulate and sweep alone";
@@ -258,21 +258,6 @@ fn section(title: &str, entries: Vec<Entry>, width: usize) -> String {
         }
     }
     text
-}
-
-/// Words in lines of so many columns; a longer word has a line of its own.
-fn wrapped(words: &[String], width: usize) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for word in words {
-        match lines.last_mut() {
-            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _ => lines.push(word.clone()),
-        }
-    }
-    lines
 }
 
 /// Papers that entries name, with their titles. One that no entry names is not shown.

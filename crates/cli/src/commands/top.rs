@@ -10,36 +10,33 @@ mod devices;
 mod files;
 mod rates;
 mod screen;
+mod view;
 mod watched;
 
 use std::io::{IsTerminal, Write, stdout};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyModifiers};
+use ratatui::crossterm::event::{self, Event};
 
 use self::rates::Rates;
+use self::view::{View, Wish};
 use crate::args::Top;
 use crate::failure::Failure;
 use crate::mount::control::{Answer, Question, ask};
 use crate::mount::report::Report;
 use crate::mount::sockets::Sockets;
+use crate::terminal;
 
 /// How long rates are taken over: shorter ones jump with every window.
 const PERIOD: Duration = Duration::from_secs(1);
 
-/// Columns and lines of the screen that is printed as text.
-const TEXT_SIZE: (u16, u16) = (120, 24);
+/// Columns of the screen that is printed as text where there is no terminal, and its lines.
+const TEXT_COLUMNS: u16 = 120;
+const TEXT_ROWS: u16 = 24;
 
 /// A mount and where it answers.
 type Watched = (PathBuf, Report);
-
-/// The user's request by a key, or none within the period.
-enum Wish {
-    Leave,
-    Next,
-    Nothing,
-}
 
 /// Runs the command.
 ///
@@ -69,7 +66,8 @@ fn once(mounts: &[Watched]) -> Result<String, Failure> {
     let screen = |(socket, before): &Watched| {
         let now = stats(socket)?;
         let rates = Rates::between(before, &now);
-        Ok(screen::as_text(&now, &rates, TEXT_SIZE))
+        let columns = terminal::columns().unwrap_or(TEXT_COLUMNS);
+        Ok(screen::as_text(&now, &rates, (columns, TEXT_ROWS)))
     };
     let (screens, ended): (Vec<_>, Vec<_>) = mounts.iter().map(screen).partition(Result::is_ok);
     match ended.into_iter().next() {
@@ -103,10 +101,10 @@ fn mounts(named: Option<&Path>, sockets: &Sockets) -> Result<Vec<Watched>, Failu
 fn watch_all(mounts: Vec<Watched>) -> Result<(), Failure> {
     let mut terminal = ratatui::init();
     let count = mounts.len();
-    let watched = watch(mounts, &mut |report, rates| {
+    let watched = watch(mounts, &mut |report, rates, view| {
         let drawn = terminal.draw(|frame| {
-            let area = frame.area();
-            screen::draw(report, rates, Some(count), area, frame.buffer_mut());
+            let (area, shown) = (frame.area(), Some((count, view)));
+            screen::draw(report, rates, shown, area, frame.buffer_mut());
         });
         drawn.map(drop).map_err(|e| Failure::output(&e))
     });
@@ -117,13 +115,16 @@ fn watch_all(mounts: Vec<Watched>) -> Result<(), Failure> {
 /// Shows report after report until the user has seen enough.
 fn watch(
     mut mounts: Vec<Watched>,
-    show: &mut dyn FnMut(&Report, &Rates) -> Result<(), Failure>,
+    show: &mut dyn FnMut(&Report, &Rates, View) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    let mut at = 0;
+    let (mut at, mut view) = (0, View::default());
     let mut rates = Rates::since_start(&mounts[at].1);
+    let mut next = Instant::now() + PERIOD;
     loop {
-        show(&mounts[at].1, &rates)?;
-        match wish(PERIOD)? {
+        show(&mounts[at].1, &rates, view)?;
+        let files = mounts[at].1.open_files.len();
+        match wish(next, &mut view, files)? {
+            Wish::Redraw => continue,
             Wish::Leave => return Ok(()),
             Wish::Next => {
                 at = (at + 1) % mounts.len();
@@ -136,33 +137,34 @@ fn watch(
                 mounts[at].1 = now;
             }
         }
+        next = Instant::now() + PERIOD;
     }
 }
 
-/// Waits for a key.
-fn wish(period: Duration) -> Result<Wish, Failure> {
+/// Waits for a key until it is time for the next report.
+fn wish(end: Instant, view: &mut View, files: usize) -> Result<Wish, Failure> {
     let broken = |e: std::io::Error| Failure::Run(format!("the terminal: {e}"));
-    let end = Instant::now() + period;
     while event::poll(end.saturating_duration_since(Instant::now())).map_err(broken)? {
-        match event::read().map_err(broken)? {
-            Event::Key(key) if leaves(key) => return Ok(Wish::Leave),
-            Event::Key(key) if key.code == KeyCode::Tab => return Ok(Wish::Next),
-            // The size changed: draw again at once.
-            Event::Resize(..) => return Ok(Wish::Nothing),
-            _ => {}
+        let wish = match event::read().map_err(broken)? {
+            Event::Key(key) => view.press(key, files),
+            Event::Resize(..) => Wish::Redraw,
+            _ => Wish::Nothing,
+        };
+        if wish != Wish::Nothing {
+            return Ok(wish);
         }
     }
     Ok(Wish::Nothing)
 }
 
-fn leaves(key: KeyEvent) -> bool {
-    let interrupt = key.modifiers.contains(KeyModifiers::CONTROL) && key.code == KeyCode::Char('c');
-    interrupt || matches!(key.code, KeyCode::Char('q') | KeyCode::Esc)
-}
-
 fn stats(socket: &Path) -> Result<Report, Failure> {
     match ask(socket, &Question::Stats)? {
-        Answer::Stats(report) => Ok(*report),
+        Answer::Stats(mut report) => {
+            for queue in &mut report.queues {
+                queue.device = view::device(&queue.device, Path::new("/sys"));
+            }
+            Ok(*report)
+        }
         other => Err(Failure::broken(
             socket,
             format!("not an answer to this: {other:?}"),

@@ -41,7 +41,7 @@ pub fn text(machine: &Machine, found: &[Found], checks: &[Check], version: &str)
     let mut part = |title: &str, content: &str| {
         let _ = write!(text, "\n== {title}\n\n{}\n", content.trim_end());
     };
-    part("checks", &as_text(checks));
+    part("checks", &as_text(checks, None));
     part("version", version);
     part("/proc/version", &file("/proc/version"));
     let mounts = file("/proc/self/mountinfo");

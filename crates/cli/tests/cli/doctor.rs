@@ -32,7 +32,7 @@ fn one_line(what: &str, set_up: &SetUp, verdict: Verdict, check: &str, words: &s
     assert!(
         is_only_line(&checks, verdict, check, words),
         "{what}: {}",
-        as_text(&checks)
+        as_text(&checks, None)
     );
 }
 
@@ -41,7 +41,7 @@ fn a_machine_on_which_all_is_well_has_no_line_but_ok() {
     for set_up in [SetUp::new(), SetUp::of_user()] {
         let is_ok = |check: &Check| check.verdict == Verdict::Ok && check.remedy.is_none();
         let checks = set_up.looked_at(|checks| checks.iter().all(is_ok));
-        assert!(checks.iter().all(is_ok), "{}", as_text(&checks));
+        assert!(checks.iter().all(is_ok), "{}", as_text(&checks, None));
         let mount = checks.iter().find(|check| check.check == "mount").unwrap();
         assert!(mount.found.contains("at most 1GiB"), "{mount:?}");
     }
@@ -59,7 +59,7 @@ fn block_events_are_enough_for_a_watch() {
         watch.is_some_and(|line| line.verdict == Verdict::Ok && line.found.contains("block events"))
     };
     let checks = set_up.looked_at(is_right);
-    assert!(is_right(&checks), "{}", as_text(&checks));
+    assert!(is_right(&checks), "{}", as_text(&checks, None));
 }
 
 /// Makes one thing wrong; the line that follows.
@@ -446,7 +446,7 @@ fn an_address_is_not_looked_for_among_files() {
     set_up.write("proc/self/mountinfo", &line);
     let all_ok = |checks: &[Check]| checks.iter().all(|check| check.verdict == Verdict::Ok);
     let checks = set_up.looked_at(all_ok);
-    assert!(all_ok(&checks), "{}", as_text(&checks));
+    assert!(all_ok(&checks), "{}", as_text(&checks, None));
 }
 
 #[test]

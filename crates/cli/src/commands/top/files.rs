@@ -7,14 +7,17 @@
 //! ```
 //!
 //! A file has a line for each of its streams that is ahead of its reader or waited for, the one
-//! used last first. The busiest files come first, as many as fit; a narrow terminal has fewer
-//! columns.
+//! used last first. The busiest files come first unless a key has chosen another order, as many as
+//! fit; a narrow terminal has fewer columns.
+
+use std::cmp::Ordering;
 
 use ratatui::layout::{Constraint, Rect};
 use ratatui::style::Style;
 use ratatui::widgets::{Cell, Row, Table};
 
 use super::rates::Rates;
+use super::view::{Order, View};
 use crate::mount::report::{OpenFileReport, Report, StreamReport};
 use crate::quantity::rough_size;
 
@@ -24,8 +27,8 @@ const WIDE: u16 = 84;
 /// Those that stay: rate, place, how far ahead, and the file's owner.
 const NARROW: [usize; 5] = [0, 1, 4, 6, 7];
 
-/// The open files, the busiest first, as many as fit.
-pub(super) fn table<'a>(report: &Report, rates: &Rates, area: Rect) -> Table<'a> {
+/// The open files in the order of the view, as many as fit.
+pub(super) fn table<'a>(report: &Report, rates: &Rates, view: View, area: Rect) -> Table<'a> {
     let is_wide = area.width >= WIDE;
     let row = |cells: [Cell<'a>; 8]| {
         let shown = cells.into_iter().enumerate();
@@ -35,11 +38,22 @@ pub(super) fn table<'a>(report: &Report, rates: &Rates, area: Rect) -> Table<'a>
     };
     let rate = |file: &OpenFileReport| rates.of_file(&file.path, file.process);
     let mut files: Vec<_> = report.open_files.iter().collect();
+    let ahead = |file: &OpenFileReport| -> u64 {
+        let streams = file.streams.iter();
+        streams.map(|stream| stream.ahead_bytes).sum()
+    };
     files.sort_by(|a, b| {
-        rate(b)
-            .total_cmp(&rate(a))
-            .then_with(|| a.path.cmp(&b.path))
+        let order = match view.order {
+            Order::Rate => rate(b).total_cmp(&rate(a)),
+            Order::Ahead => ahead(b).cmp(&ahead(a)),
+            Order::Size => b.file_bytes.cmp(&a.file_bytes),
+            Order::Name => Ordering::Equal,
+        };
+        order.then_with(|| a.path.cmp(&b.path))
     });
+    // Files may have been closed since the key was pressed.
+    let skipped = view.skipped.min(files.len().saturating_sub(1));
+    files.drain(..skipped);
     let percent =
         |at: u64, of: u64| Cell::from(format!("{:.0} %", at as f64 * 100.0 / of.max(1) as f64));
     let rows = |file: &&OpenFileReport| {

@@ -16,8 +16,9 @@
 //!          81 %            1.05 MB  2.10 MB                  (another stream of it)
 //! ```
 //!
-//! The lines of the [devices] and of the [files] are their own. A line that does not fit ends in
-//! `…`. The last line of a terminal names the keys.
+//! The lines of the [devices] and of the [files] are their own. A line that does not fit goes on
+//! below; in a terminal of less than twenty lines it ends in `…`. The last line of a terminal
+//! names the keys.
 
 use std::path::PathBuf;
 
@@ -29,22 +30,43 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::Widget;
 
 use super::rates::{Rates, count};
+use super::view::{HELP, View};
 use super::{devices, files, watched};
 use crate::mount::fs::passthrough::Mode;
 use crate::mount::report::Report;
 use crate::quantity::{rough_duration, rough_size};
 
-/// Draws a screen; in a terminal with the keys, and with the number of mounts.
+/// Where the values of the first lines begin.
+const INDENT: usize = 9;
+
+/// In a terminal of fewer lines none is spent on the rest of another.
+const FOLDING_ROWS: u16 = 20;
+
+/// Draws a screen; in a terminal with the number of mounts, and as the user wants it.
 pub(super) fn draw(
     report: &Report,
     rates: &Rates,
-    mounts: Option<usize>,
+    shown: Option<(usize, View)>,
     area: Rect,
     into: &mut Buffer,
 ) {
+    let view = shown.map_or_else(View::default, |(_, view)| view);
+    if view.is_help {
+        for (line, row) in HELP.lines().zip(area.rows()) {
+            render(Line::from(line), row, into);
+        }
+        return;
+    }
     let head = match &report.watch {
         Some(watch) => watched::head(report, watch, rates),
         None => lines(report, rates),
+    };
+    let head: Vec<Line<'_>> = match area.height < FOLDING_ROWS {
+        true => head,
+        false => head
+            .into_iter()
+            .flat_map(|line| folded(line, area.width.into()))
+            .collect(),
     };
     let left = report.watch.as_ref().map(watched::not_steered);
     let left = left.unwrap_or_default();
@@ -55,7 +77,7 @@ pub(super) fn draw(
         height(devices.len()),
         Constraint::Fill(1),
         Constraint::Length(u16::try_from(left.len()).unwrap_or(u16::MAX)),
-        Constraint::Length(mounts.is_some().into()),
+        Constraint::Length(shown.is_some().into()),
     ];
     let [top, middle, files_area, below, foot] = Layout::vertical(parts).areas(area);
     let rows = top.rows().take(head.len());
@@ -65,10 +87,28 @@ pub(super) fn draw(
     for (line, row) in head.into_iter().chain(devices).chain(left).zip(rows) {
         render(line, row, into);
     }
-    files::table(report, rates, files_area).render(files_area, into);
-    if let Some(mounts) = mounts {
-        render(keys(mounts), foot, into);
+    files::table(report, rates, view, files_area).render(files_area, into);
+    if let Some((mounts, view)) = shown {
+        render(keys(mounts, view, report.open_files.len()), foot, into);
     }
+}
+
+/// A line of pairs as [`line`] makes it, in as many lines as its pairs need.
+fn folded(line: Line<'_>, width: usize) -> Vec<Line<'_>> {
+    let mut spans = line.spans.into_iter();
+    let mut lines = vec![Line::from_iter(spans.by_ref().take(2))];
+    while let (Some(name), Some(value)) = (spans.next(), spans.next()) {
+        let fits = |last: &Line<'_>| last.width() + name.width() + value.width() <= width;
+        match lines.last_mut() {
+            Some(last) if fits(last) => last.spans.extend([name, value]),
+            _ => {
+                let name = name.content.trim_start().to_owned();
+                let indent = Span::from(" ".repeat(INDENT));
+                lines.push(Line::from(vec![indent, Span::from(name).dim(), value]));
+            }
+        }
+    }
+    lines
 }
 
 /// A line, with a sign where it was cut.
@@ -80,13 +120,20 @@ fn render(line: Line<'_>, row: Rect, into: &mut Buffer) {
     }
 }
 
-fn keys<'a>(mounts: usize) -> Line<'a> {
+fn keys<'a>(mounts: usize, view: View, files: usize) -> Line<'a> {
     let next = match mounts {
         1 => String::new(),
         _ => format!("   Tab next of {mounts}"),
     };
-    let words = "hits were in memory when asked for, late ones on the way, misses neither";
-    Line::from(format!("q quits{next}   {words}")).dim()
+    let from = match view.skipped.min(files.saturating_sub(1)) {
+        0 => String::new(),
+        skipped => format!("   from file {} of {files}", skipped + 1),
+    };
+    let sorted = view.order.name();
+    Line::from(format!(
+        "q quits   ? explains   s sorts: by {sorted}{next}{from}"
+    ))
+    .dim()
 }
 
 /// A line for each daemon.
@@ -233,7 +280,10 @@ pub(super) fn line<'a>(
     value: String,
     more: &[(&'static str, String)],
 ) -> Line<'a> {
-    let mut spans = vec![Span::from(format!("{name:<9}")).bold(), Span::from(value)];
+    let mut spans = vec![
+        Span::from(format!("{name:<INDENT$}")).bold(),
+        Span::from(value),
+    ];
     for (index, (name, value)) in more.iter().enumerate() {
         let gap = if index == 0 && spans[1].content.is_empty() {
             ""
@@ -248,6 +298,7 @@ pub(super) fn line<'a>(
 
 #[cfg(test)]
 mod tests {
+    use super::super::view::Order;
     use super::*;
     use crate::estimate::{Basis, Estimate, Origins};
     use crate::mount::report::{
@@ -388,6 +439,48 @@ READ/S    AT    SIZE      WINDOW   AHEAD    WAIT PROCESS                FILE
             "{text}"
         );
         assert!(text.lines().nth(1).unwrap().ends_with('…'), "{text}");
+    }
+
+    #[test]
+    fn at_eighty_columns_nothing_is_cut_and_keys_are_named() {
+        let mut report = report();
+        report.counters["stall_ns"] = 25_000_000_000_u64.into();
+        let rates = Rates::since_start(&report);
+        let area = Rect::new(0, 0, 80, 24);
+        let shown = |view: View| {
+            let mut cells = Buffer::empty(area);
+            draw(&report, &rates, Some((12, view)), area, &mut cells);
+            let row = |y: u16| (0..80).map(move |x| (x, y));
+            let row = |y: u16| row(y).map(|at| cells[at].symbol()).collect::<String>();
+            (0..24)
+                .map(|y| row(y).trim_end().to_owned() + "\n")
+                .collect::<String>()
+        };
+        let text = shown(View::default());
+        assert!(!text.contains('…'), "{text}");
+        for words in [
+            "\n         readers wait 12.5\n",
+            "\n         failed 0 B\n",
+            "\nq quits   ? explains   s sorts: by rate   Tab next of 12\n",
+        ] {
+            assert!(text.contains(words), "{words}{text}");
+        }
+        let view = View {
+            order: Order::Name,
+            skipped: 1,
+            is_help: false,
+        };
+        let text = shown(view);
+        assert!(text.contains("slow") && !text.contains("logs/"), "{text}");
+        assert!(
+            text.contains("by name   Tab next of 12   from file 2 of 2"),
+            "{text}"
+        );
+        let help = shown(View {
+            is_help: true,
+            ..view
+        });
+        assert!(help.starts_with("q, Esc") && !help.contains('…'), "{help}");
     }
 
     #[test]
