@@ -157,7 +157,7 @@ mod tests {
         let narrow = as_text(&checks, Some(80));
         assert!(narrow.lines().all(|line| line.len() <= 80), "{narrow}");
         assert!(
-            narrow.contains("background\n                   are lost\n"),
+            narrow.contains("are\n                   lost\n"),
             "{narrow}"
         );
     }

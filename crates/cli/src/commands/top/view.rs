@@ -63,7 +63,7 @@ pub(super) const HELP: &str = "\
 q, Esc          end
 Tab             the next mount or watch
 s               sort files by rate, bytes ahead, size, name
-Down, Up        scroll the files by one; PageDown, PageUp by ten; Home to the first
+Down, Up        scroll the files; PageDown, PageUp by ten; Home to the first
 ?               this page, and back
 
 hits            blocks that were in memory when they were asked for
@@ -77,7 +77,7 @@ WAIT            requests of the kernel that wait for this file
 SWITCH, RATE    of the device: time to go elsewhere (seek), transfer rate
 SERVERS         requests that it serves at a time
 DEPTH           SWITCH x RATE: a window is that long or longer
-FROM            where these costs come from; ? marks one that is not yet measured";
+FROM            where these costs come from; ? marks one not yet measured";
 
 impl View {
     /// What a key does, where so many files are open.
