@@ -241,7 +241,7 @@ impl Queues {
         let sent = self.requests.get_mut(id)?.sent.take()?;
         let request = self.requests.remove(id)?;
         let device = known(self.devices.get_mut(&request.device), DEVICE)?;
-        let is_late = device.end(now, &sent, is_whole);
+        let is_late = device.end(now, request.position, &sent, is_whole);
         Some((request, is_late))
     }
 

@@ -12,7 +12,7 @@
 use alloc::boxed::Box;
 
 use super::arm::Arm;
-use super::load::{Load, Sent, Transfer, WAITED_TIMES};
+use super::load::{Load, Sent, WAITED_TIMES};
 use super::queue::{Class, Queue, Want};
 use crate::measure::Measure;
 use crate::profile::Profile;
@@ -232,12 +232,7 @@ impl Device {
         let distance = self.arm.distance_to(want.position);
         let expected = self.measure.expected(distance, want.bytes);
         let servers = self.servers();
-        let transfer = Transfer {
-            position: want.position,
-            distance,
-            bytes: want.bytes,
-        };
-        let sent = self.load.begin(now, expected, transfer, servers);
+        let sent = self.load.begin(now, expected, distance, want.bytes, servers);
         let depth = self.depth();
         self.arm.move_to(
             want.position,
@@ -249,13 +244,13 @@ impl Device {
         sent
     }
 
-    /// A fetch ended, now; `is_whole` if it was carried out. Returns whether it came so late that others should not
+    /// A fetch from `position` on ended, now; `is_whole` if it was carried out. Returns whether it came so late that others should not
     /// wait for its like. It tells nothing of the costs, unless all come so late: the server is slow.
-    pub(super) fn end(&mut self, now: Nanos, sent: &Sent, is_whole: bool) -> bool {
+    pub(super) fn end(&mut self, now: Nanos, position: u64, sent: &Sent, is_whole: bool) -> bool {
         let is_late = self.profile().is_served() && self.load.is_late(sent, now, self.servers());
         let sample = self.load.end(now, sent, is_late);
         if is_whole {
-            self.arm.serve(sent.position, sample.bytes.0);
+            self.arm.serve(position, sample.bytes.0);
         }
         if is_whole && (!is_late || self.load.late() >= LATE_MAX) {
             self.measure.ended(&sample);
@@ -302,7 +297,7 @@ mod tests {
             }
             assert_eq!(device.in_flight(), expected, "{memory} bytes, {bytes} each");
             for sent in sent {
-                device.end(Nanos(1), &sent, true);
+                device.end(Nanos(1), 0, &sent, true);
             }
             assert_eq!(device.load.bytes(), 0);
         }
