@@ -9,7 +9,7 @@
 //! take, hold, read, go_on    frontier   cursor window: references a read may take
 //!                            trust      prefetch credit: how far ahead hints are followed
 //!                            hands      pieces in use by readers
-//! started, ended             pieces_requested  requests of a piece, and their results
+//! started, ended             progress   requests of a piece, and their results
 //! ```
 //!
 //! Kept by the engine (`engine/hint.rs`). Hints and reads go to the planner at once; its fetches
@@ -19,11 +19,12 @@
 mod frontier;
 mod hands;
 mod pieces;
-mod pieces_requested;
+mod progress;
 mod reads;
 mod trust;
 
 use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use crate::hinted::policy::Policy;
@@ -33,7 +34,7 @@ use crate::units::{Block, DeviceId, Extent, FileId, Nanos, RequestId};
 use frontier::Frontier;
 use hands::Hands;
 use pieces::Pieces;
-use pieces_requested::{PiecesRequested, Progress};
+use progress::Progress;
 use trust::Trust;
 
 /// Memory charged for a reference: 8 bytes in the order and a quarter of one on each disk; its
@@ -55,8 +56,8 @@ pub(crate) struct Plan {
     hands: Hands,
     frontier: Frontier,
     trust: Trust,
-    /// Requests for pieces.
-    pub(crate) requests: PiecesRequested,
+    /// The piece of each request that is under way for one; those that readers caused by misses are not here.
+    pub(crate) requests: BTreeMap<RequestId, BlockNo>,
     /// Memory charged for it.
     pub(crate) charged: i64,
     /// Disks of the planner.
@@ -126,7 +127,7 @@ impl Plan {
             hands: Hands::default(),
             frontier: Frontier::new(window),
             trust: Trust::new(capacity),
-            requests: PiecesRequested::default(),
+            requests: BTreeMap::new(),
             charged: 0,
             devices: Vec::new(),
             unit,
@@ -326,8 +327,8 @@ impl Plan {
     /// Requests for pieces whose file is gone.
     pub(crate) fn requests_of_gone(&self) -> Vec<RequestId> {
         let all = self.requests.iter();
-        let of_gone = all.filter(|(_, piece)| self.pieces.is_gone(*piece));
-        of_gone.map(|(id, _)| id).collect()
+        let of_gone = all.filter(|(_, piece)| self.pieces.is_gone(**piece));
+        of_gone.map(|(id, _)| *id).collect()
     }
 
     /// Forgets a file: its pieces, and how many of its references were open.

@@ -20,7 +20,8 @@ pub(super) const IN_FLIGHT: &str = "a block in flight is in the table";
 impl Engine {
     pub(super) fn complete(&mut self, id: RequestId, outcome: FetchOutcome) -> Option<()> {
         let now = self.work.now;
-        let device = self.queues.request(id)?.device;
+        let request = self.queues.request(id)?;
+        let (device, sent) = (request.device, request.sent.as_ref()?.sample.sent);
         let before = known(self.queues.device(device), DEVICE)?.ended();
         let (request, is_late) = self.queues.end(id, now, outcome == FetchOutcome::Done)?;
         let planned = self.disown(id);
@@ -37,7 +38,7 @@ impl Engine {
                 self.memory.give_back(frame);
             }
         }
-        if let Some((piece, sent)) = planned {
+        if let Some(piece) = planned {
             // Time behind others in the device's queue is not its own.
             self.piece_ended(piece, is_whole, now.since(sent.max(before)));
         }
