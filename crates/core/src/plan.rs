@@ -64,8 +64,7 @@ pub(crate) struct Plan {
     devices: Vec<DeviceId>,
     /// Most blocks of a piece.
     unit: u32,
-    /// Pieces it may hold.
-    capacity: u32,
+    /// Most references.
     hints_max: u32,
     /// When a reader last was served ..
     served: Nanos,
@@ -84,17 +83,6 @@ pub(crate) struct Fetch {
     pub(crate) evict: Option<Extent>,
 }
 
-/// Parameters of a plan, apart from its method.
-#[derive(Clone, Debug)]
-pub(crate) struct Size {
-    /// Blocks it may hold.
-    pub(crate) frames: u32,
-    /// Most blocks of a piece.
-    pub(crate) unit: u32,
-    /// Most references.
-    pub(crate) hints_max: u32,
-}
-
 impl Plan {
     /// Most references of one plan. At 64 KiB each this is 64 GiB, a long time ahead of any reader;
     /// the memory sets a lower limit before.
@@ -105,20 +93,18 @@ impl Plan {
         wanted.min(frames / PIECES_MIN).max(1)
     }
 
-    /// A plan. None if the method cannot be set up so.
-    pub(crate) fn new(policy: &Choice<Box<dyn Policy>>, size: Size) -> Option<Self> {
-        let Size {
-            frames,
-            unit,
-            hints_max,
-        } = size;
+    /// A plan that may hold so many frames, in pieces of at most `unit` blocks. None if the method cannot be set
+    /// up so.
+    pub(crate) fn new(
+        policy: &Choice<Box<dyn Policy>>,
+        frames: u32,
+        unit: u32,
+        hints_max: u32,
+    ) -> Option<Self> {
         let capacity = (frames / unit).max(1);
         let planner = Planner::new(&Setup {
-            policy: policy.clone(),
-            disks: 1,
-            cache_blocks: capacity,
-            blocks_max: u32::MAX,
             hints_max,
+            ..Setup::new(policy.clone(), 1, capacity)
         });
         let window = (capacity / PIECES_MIN).clamp(1, WINDOW_MAX);
         let mut plan = Self {
@@ -131,7 +117,6 @@ impl Plan {
             charged: 0,
             devices: Vec::new(),
             unit,
-            capacity,
             hints_max,
             served: Nanos(0),
             computed: None,
@@ -182,7 +167,7 @@ impl Plan {
 
     /// Blocks it may hold.
     pub(crate) fn blocks(&self) -> u32 {
-        self.capacity.saturating_mul(self.unit)
+        self.board().capacity().saturating_mul(self.unit)
     }
 
     /// Where pieces lie.

@@ -25,7 +25,7 @@ use alloc::boxed::Box;
 
 use super::Engine;
 use crate::budget::Shares;
-use crate::plan::{HINT_BYTES, Plan, Size};
+use crate::plan::{HINT_BYTES, Plan};
 use crate::reclaim::Event;
 use crate::units::{Block, Extent, FileId, Nanos, ReaderId};
 
@@ -175,12 +175,8 @@ impl Engine {
         }
         if self.producers.plan.is_none() {
             let policy = self.setup.settings.hinted.as_ref()?;
-            let size = Size {
-                frames: self.plan_frames(),
-                unit: self.unit_for(first),
-                hints_max: self.hints_max(),
-            };
-            let plan = Plan::new(policy, size)?;
+            let (frames, unit) = (self.plan_frames(), self.unit_for(first));
+            let plan = Plan::new(policy, frames, unit, self.hints_max())?;
             self.memory.begin_holding();
             self.producers.plan = Some(Box::new(plan));
             self.charge_plan();
