@@ -27,7 +27,7 @@ use super::Engine;
 use crate::budget::Shares;
 use crate::plan::{HINT_BYTES, Plan};
 use crate::reclaim::Event;
-use crate::units::{Block, Extent, FileId, Nanos, ReaderId};
+use crate::units::{Block, Extent, FileId, Nanos, ReaderId, saturate};
 
 /// References are refused when their bookkeeping would take more than this part of the memory.
 const HINTS_PART: u64 = 8;
@@ -54,7 +54,7 @@ impl Engine {
     pub fn hints_max(&self) -> u32 {
         let memory = self.setup.settings.memory.0;
         let fit = memory / HINTS_PART / HINT_BYTES.unsigned_abs();
-        u32::try_from(fit).unwrap_or(u32::MAX).min(Plan::HINTS_MAX)
+        saturate(fit).min(Plan::HINTS_MAX)
     }
 
     /// How long a reader computed.
@@ -93,7 +93,7 @@ impl Engine {
         let file = self.readers.reader(reader)?.file;
         let state = self.readers.file(file)?;
         let left = state.blocks.checked_sub(u64::from(first.0))?;
-        let exist = u32::try_from(left).unwrap_or(u32::MAX).min(count);
+        let exist = saturate(left).min(count);
         if self.setup.settings.hinted.is_none() {
             let Some(has_room) = self.memory.takes_hint(self.hints_max()) else {
                 return Some(());
@@ -198,7 +198,7 @@ impl Engine {
     fn unit_for(&self, first: u32) -> u32 {
         let longest =
             self.setup.settings.request_max.0 / u64::from(self.setup.settings.block_bytes);
-        let longest = u32::try_from(longest).unwrap_or(u32::MAX);
+        let longest = saturate(longest);
         Plan::unit_for(self.plan_frames(), first.min(longest))
     }
 

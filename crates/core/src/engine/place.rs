@@ -7,7 +7,7 @@ use super::Engine;
 use crate::known;
 use crate::layout::PlaceOnDevice;
 use crate::queues::Device;
-use crate::units::{Block, Bytes, DeviceId, Extent, FileId, Nanos, ReaderId};
+use crate::units::{Block, Bytes, DeviceId, Extent, FileId, Nanos, ReaderId, saturate};
 
 /// The invariant by which files are found.
 pub(super) const FILE: &str = "the file of a reader or a request is known";
@@ -115,7 +115,7 @@ impl Engine {
     /// How many blocks of the file lie in one run from there on.
     pub(super) fn run_of(&self, place: &PlaceOnDevice) -> u32 {
         let blocks = place.run.0 / u64::from(self.setup.settings.block_bytes);
-        u32::try_from(blocks).unwrap_or(u32::MAX).max(1)
+        saturate(blocks).max(1)
     }
 
     /// How many bytes of an extent exist.
@@ -146,7 +146,7 @@ impl Engine {
             .readers
             .file(file)
             .map_or(1, |file| file.layout.spread());
-        u32::try_from(spread).unwrap_or(u32::MAX)
+        saturate(spread)
     }
 
     /// The devices of a file, each once.

@@ -23,7 +23,7 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use crate::units::{FolderId, ReaderId};
+use crate::units::{FolderId, ReaderId, scaled};
 
 /// Files whose reads are noted: more than threads that walk together have open.
 const SEEN_MAX: usize = 64;
@@ -139,10 +139,7 @@ impl Anchor {
         match self {
             Self::Begin => of.run.first,
             Self::End => blocks.saturating_sub(of.blocks.saturating_sub(of.run.first)),
-            Self::Part => {
-                let first = u128::from(of.run.first) * u128::from(blocks);
-                u64::try_from(first / u128::from(of.blocks.max(1))).unwrap_or(u64::MAX)
-            }
+            Self::Part => scaled(of.run.first, blocks, of.blocks.max(1)),
         }
     }
 }

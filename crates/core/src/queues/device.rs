@@ -16,7 +16,7 @@ use super::load::{Load, Sent, WAITED_TIMES};
 use super::queue::{Class, Queue, Want};
 use crate::measure::Measure;
 use crate::profile::Profile;
-use crate::units::{Bytes, Nanos};
+use crate::units::{Bytes, Nanos, scaled};
 
 /// So many late requests in a row, and it is the server that is slow: its [costs](crate::measure) are learned
 /// from them.
@@ -148,9 +148,10 @@ impl Device {
         let time = |bytes| self.measure.expected(Bytes(u64::MAX), Bytes(bytes)).0;
         let (fixed, unit) = (time(1), time(UNIT));
         let bound = SHORT.0.max(fixed.saturating_mul(WAITED_TIMES));
-        let bytes = u128::from(bound - fixed.min(bound)) * u128::from(UNIT);
-        let bytes = bytes.checked_div(u128::from(unit - fixed.min(unit)));
-        bytes.map_or(u64::MAX, |bytes| u64::try_from(bytes).unwrap_or(u64::MAX))
+        match unit.saturating_sub(fixed) {
+            0 => u64::MAX,
+            transfer => scaled(bound.saturating_sub(fixed), UNIT, transfer),
+        }
     }
 
     /// Most requests it should have now beside those that hang.
@@ -232,7 +233,9 @@ impl Device {
         let distance = self.arm.distance_to(want.position);
         let expected = self.measure.expected(distance, want.bytes);
         let servers = self.servers();
-        let sent = self.load.begin(now, expected, distance, want.bytes, servers);
+        let sent = self
+            .load
+            .begin(now, expected, distance, want.bytes, servers);
         let depth = self.depth();
         self.arm.move_to(
             want.position,
