@@ -110,6 +110,10 @@ pub struct Extent {
 }
 
 impl Extent {
+    pub(crate) fn new(file: FileId, first: Block, count: u32) -> Self {
+        Self { file, first, count }
+    }
+
     /// The block after the last one, as a 64-bit number so that it cannot overflow.
     #[must_use]
     pub fn end(&self) -> u64 {

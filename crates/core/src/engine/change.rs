@@ -155,7 +155,7 @@ impl Engine {
         };
         let file = reader.file;
         for (first, count) in reader.streams().ahead() {
-            for block in (Extent { file, first, count }).blocks() {
+            for block in Extent::new(file, first, count).blocks() {
                 if let Some(found) = self.memory.table.find(file, block)
                     && found.flags & (flag::UNREAD | flag::FILLING) == flag::UNREAD
                 {

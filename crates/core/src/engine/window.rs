@@ -22,7 +22,7 @@ use crate::queues::Wanted;
 use crate::reclaim::Event;
 use crate::stream::Stream;
 use crate::table::{Table, flag};
-use crate::units::{Block, Bytes, Extent, FileId, ReaderId};
+use crate::units::{Block, Bytes, Extent, FileId, ReaderId, saturate};
 
 struct View<'a> {
     table: &'a Table,
@@ -89,24 +89,18 @@ impl Engine {
             return;
         };
         self.ledger.thrashed += u64::from(lost);
-        self.memory.tell(Event::Missed(access.extent(file)));
-        self.change_streams(reader, |streams| streams.lost(access.block));
         let demand = access.extent(file);
+        self.memory.tell(Event::Missed(demand));
+        self.change_streams(reader, |streams| streams.lost(access.block));
         let window = self.decide(reader, Cause::Miss, access);
-        let ahead = window.map(|w| Extent {
-            file,
-            first: w.start,
-            count: w.size,
-        });
+        let ahead = window.map(|w| Extent::new(file, w.start, w.size));
         if !ahead.is_some_and(|w| w.contains(access.block)) {
-            self.fetch(reader, demand, Some(demand), None);
-            self.rejoin(demand);
+            self.fetch_only(reader, demand);
         }
         self.open_window(reader, Some(demand), window);
         // A window that is read backward ends with the blocks wanted: the memory may end before.
         if self.memory.table.find(file, access.block).is_none() {
-            self.fetch(reader, demand, Some(demand), None);
-            self.rejoin(demand);
+            self.fetch_only(reader, demand);
         }
     }
 
@@ -123,14 +117,14 @@ impl Engine {
                 };
                 self.defer(place.device, window);
             }
-            _ => self.trigger(reader, Cause::Mark, access),
+            _ => self.trigger(reader, access),
         }
     }
 
     /// A deferred window has its slot, unless a read that went on from there had it meanwhile.
     pub(super) fn open_deferred(&mut self, reader: ReaderId, access: Access, end: Block) {
         if self.end_of_windows(reader, access.block) == Some(end) {
-            self.trigger(reader, Cause::Mark, access);
+            self.trigger(reader, access);
         }
     }
 
@@ -144,15 +138,15 @@ impl Engine {
     }
 
     /// A lookahead mark was reached.
-    fn trigger(&mut self, reader: ReaderId, cause: Cause, access: Access) {
-        let window = self.decide(reader, cause, access);
+    fn trigger(&mut self, reader: ReaderId, access: Access) {
+        let window = self.decide(reader, Cause::Mark, access);
         self.open_window(reader, None, window);
     }
 
     /// Fetches a window and tells its detector if the memory allowed only a part of it.
     fn open_window(&mut self, reader: ReaderId, demand: Option<Extent>, window: Option<Window>) {
         let Some(window) = window else { return };
-        let Some(file) = known(self.readers.reader(reader), READER).map(|r| r.file) else {
+        let Some(file) = self.file_id_of(reader) else {
             return;
         };
         for (first, count) in window.pieces() {
@@ -178,7 +172,7 @@ impl Engine {
     /// Fetches the beginning of a file that no read has asked for, as a window of this reader; its
     /// detector learns of it when it meets the blocks.
     pub(super) fn open_first(&mut self, reader: ReaderId, window: Window) {
-        let Some(file) = known(self.readers.reader(reader), READER).map(|r| r.file) else {
+        let Some(file) = self.file_id_of(reader) else {
             return;
         };
         if window.size == 0 {
@@ -197,7 +191,7 @@ impl Engine {
 
     /// A read begins, or comes to its next block, for methods that see every one.
     pub(super) fn show_read(&mut self, reader: ReaderId, access: Access) {
-        let Some(file) = known(self.readers.reader(reader), READER).map(|r| r.file) else {
+        let Some(file) = self.file_id_of(reader) else {
             return;
         };
         let demand = access.extent(file);
@@ -227,7 +221,7 @@ impl Engine {
         question: impl FnOnce(&mut dyn crate::detect::Detect, &Access, &dyn Ahead) -> Option<Window>,
     ) -> Option<Window> {
         let bounds = self.bounds(reader, &access)?;
-        let file = known(self.readers.reader(reader), READER)?.file;
+        let file = self.file_id_of(reader)?;
         let place = self.place(file, access.block)?;
         let device = self.queues.device(place.device)?;
         let blocks = known(self.readers.file(file), FILE)?.blocks;
@@ -301,7 +295,7 @@ impl Engine {
         let device = DeviceFacts {
             profile: device.profile(),
             distance: device.distance(),
-            streams: u32::try_from(self.streams_with(stream)).unwrap_or(u32::MAX),
+            streams: saturate(self.streams_with(stream)),
         };
         let limit = self.setup.depth.limit(&facts, &device).0;
         let slice = self.queues.slice_left(next_device, next.position.0).0;
@@ -350,8 +344,4 @@ impl Engine {
             stream.waited = false;
         });
     }
-}
-
-fn saturate(blocks: u64) -> u32 {
-    u32::try_from(blocks).unwrap_or(u32::MAX)
 }
