@@ -200,22 +200,24 @@ fn folder_entries(f: &mut Formatter<'_>, entries: &[FolderEntry]) -> fmt::Result
     if entries.is_empty() {
         return f.write_str("-");
     }
-    for (i, entry) in entries.iter().enumerate() {
-        let comma = if i == 0 { "" } else { "," };
-        let FolderEntry {
-            name_rank,
-            inode,
-            bytes,
-        } = entry;
-        write!(f, "{comma}{name_rank}:{inode}:{bytes}")?;
-    }
-    Ok(())
+    list(f, entries, |f, entry| {
+        write!(f, "{}:{}:{}", entry.name_rank, entry.inode, entry.bytes)
+    })
 }
 
 pub(super) fn points(f: &mut Formatter<'_>, map: impl Iterator<Item = (u64, u64)>) -> fmt::Result {
-    for (i, (at, value)) in map.enumerate() {
-        let comma = if i == 0 { "" } else { "," };
-        write!(f, "{comma}{at}:{value}")?;
+    list(f, map, |f, (at, value)| write!(f, "{at}:{value}"))
+}
+
+/// Entries between commas.
+pub(super) fn list<T>(
+    f: &mut Formatter<'_>,
+    entries: impl IntoIterator<Item = T>,
+    write: impl Fn(&mut Formatter<'_>, T) -> fmt::Result,
+) -> fmt::Result {
+    for (i, entry) in entries.into_iter().enumerate() {
+        f.write_str(if i == 0 { "" } else { "," })?;
+        write(f, entry)?;
     }
     Ok(())
 }
