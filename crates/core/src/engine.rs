@@ -177,21 +177,15 @@ impl Engine {
     /// other input: a read waits for memory, or one that was announced is not over before.
     #[must_use]
     pub fn wants_releases(&self) -> bool {
-        self.reads.is_starving()
-            || self
-                .producers
-                .plan
-                .as_ref()
-                .is_some_and(|plan| plan.is_read())
+        let plan = self.producers.plan.as_ref();
+        self.reads.is_starving() || plan.is_some_and(|plan| plan.is_read())
     }
 
     /// Whether [`Input::Decide`] is due before time goes on.
     #[must_use]
     pub fn is_undecided(&self) -> bool {
-        self.producers
-            .plan
-            .as_ref()
-            .is_some_and(|plan| plan.is_undecided())
+        let plan = self.producers.plan.as_ref();
+        plan.is_some_and(|plan| plan.is_undecided())
     }
 
     /// Whether requests wait for a device with one that hangs by now, or reads for memory: to be told time by an

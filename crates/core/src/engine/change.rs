@@ -81,7 +81,7 @@ impl Engine {
         self.change_streams(id, |streams| streams.clear());
         self.memory.tell(Event::Closed(id));
         self.close_ahead(id);
-        self.close_hints(id);
+        self.leave_others(id, &[]);
         self.drop_wants(id);
         let (file, closed) = self.readers.close(id)?;
         let bytes = reader_bytes(closed.layout.devices().len());
