@@ -6,7 +6,6 @@
 
 use alloc::vec::Vec;
 
-use super::place::blocks_in;
 use super::{Engine, READ_BYTES};
 use crate::layout::{LayoutMap, MappedExtent, Placement};
 use crate::readers::File;
@@ -48,9 +47,10 @@ impl Engine {
         for device in layout.devices() {
             self.queues.know(device);
         }
-        let blocks = blocks_in(bytes, self.setup.settings.block_bytes);
+        let blocks = self.blocks_in(bytes);
         self.memory.charge(extents_bytes(&layout));
-        self.readers.add_file(id, File::new(layout, bytes, blocks))
+        self.readers.add_file(id, File::new(layout, bytes, blocks));
+        Some(())
     }
 
     pub(super) fn open(&mut self, reader: ReaderId, file: FileId) -> Option<()> {
@@ -62,7 +62,7 @@ impl Engine {
     }
 
     pub(super) fn invalidate(&mut self, file: FileId, bytes: Bytes) -> Option<()> {
-        let blocks = blocks_in(bytes, self.setup.settings.block_bytes);
+        let blocks = self.blocks_in(bytes);
         self.readers.file(file)?;
         let waiting = self.drop_blocks(file);
         let state = self.readers.file_mut(file)?;

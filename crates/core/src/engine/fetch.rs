@@ -211,7 +211,7 @@ impl Engine {
     fn longest(&self, device: DeviceId, window: u32, owner: ReaderId) -> u32 {
         let device = self.queues.device(device);
         let bytes = device.map_or(u64::MAX, Device::longest);
-        let blocks = (bytes / u64::from(self.setup.settings.block_bytes)).max(1);
+        let blocks = (bytes / self.block_bytes()).max(1);
         let longest = self
             .queues
             .request_max(self.memory.frames_usable())

@@ -196,9 +196,7 @@ impl Engine {
 
     /// The most blocks of a piece if a plan begins now with a hint so long.
     fn unit_for(&self, first: u32) -> u32 {
-        let longest =
-            self.setup.settings.request_max.0 / u64::from(self.setup.settings.block_bytes);
-        let longest = saturate(longest);
+        let longest = saturate(self.setup.settings.request_max.0 / self.block_bytes());
         Plan::unit_for(self.plan_frames(), first.min(longest))
     }
 

@@ -144,7 +144,7 @@ impl Engine {
 
     /// The bytes that files ahead may take while this reader is at work.
     fn budget_ahead(&self, reader: ReaderId) -> Budget {
-        let block_bytes = u64::from(self.setup.settings.block_bytes);
+        let block_bytes = self.block_bytes();
         let device = self.device_of(reader, Block(0)).map(|(_, device)| device);
         let is_disk = |device: &&Device| {
             let profile = device.profile();

@@ -89,7 +89,7 @@ impl Engine {
             room: end.saturating_add(room).min(file.blocks).max(end),
             file,
             array: file.layout.devices().next()?,
-            block_bytes: self.setup.settings.block_bytes.into(),
+            block_bytes: self.block_bytes(),
         };
         if view.strip(window.start).is_none() {
             return Some(window);

@@ -63,7 +63,7 @@ impl Engine {
     #[must_use]
     pub fn bookkeeping(&self) -> Bytes {
         let frames = u64::from(self.memory.frames_usable());
-        let blocks = frames * u64::from(self.setup.settings.block_bytes);
+        let blocks = frames * self.block_bytes();
         Bytes(self.setup.settings.memory.0.saturating_sub(blocks))
     }
 

@@ -17,8 +17,7 @@ use super::read::READER;
 use crate::depth::{DeviceFacts, StreamFacts};
 use crate::detect::{Access, Ahead, Cause, Direction, Window};
 use crate::known;
-use crate::profile::Profile;
-use crate::queues::Wanted;
+use crate::queues::{Device, Wanted};
 use crate::reclaim::Event;
 use crate::stream::Stream;
 use crate::table::{Table, flag};
@@ -29,11 +28,10 @@ struct View<'a> {
     file: FileId,
     limit: u32,
     room: u32,
-    block_bytes: u32,
+    block_bytes: u64,
     in_flight_max: u32,
-    profile: &'a Profile,
+    device: &'a Device,
     location: Bytes,
-    is_congested: bool,
 }
 
 impl Ahead for View<'_> {
@@ -52,14 +50,13 @@ impl Ahead for View<'_> {
     }
 
     fn switch(&self, distance: u32) -> u32 {
-        let unit = u64::from(self.block_bytes);
-        let distance = Bytes(u64::from(distance) * unit);
-        let bytes = self.profile.competitive_depth(distance, self.location);
-        saturate(bytes.0 / unit)
+        let distance = Bytes(u64::from(distance) * self.block_bytes);
+        let profile = self.device.profile();
+        saturate(profile.competitive_depth(distance, self.location).0 / self.block_bytes)
     }
 
     fn servers(&self) -> u32 {
-        self.profile.servers().min(self.in_flight_max)
+        self.device.profile().servers().min(self.in_flight_max)
     }
 
     fn room(&self) -> u32 {
@@ -67,7 +64,7 @@ impl Ahead for View<'_> {
     }
 
     fn is_congested(&self) -> bool {
-        self.is_congested
+        self.device.is_congested()
     }
 }
 
@@ -232,11 +229,10 @@ impl Engine {
             file,
             limit: bounds.limit,
             room: spare.saturating_sub(self.memory.reserve()),
-            block_bytes: self.setup.settings.block_bytes,
+            block_bytes: self.setup.settings.block_bytes.into(),
             in_flight_max: self.setup.settings.in_flight_max,
-            profile: device.profile(),
+            device,
             location: place.position,
-            is_congested: device.is_congested(),
         };
         let window = question(state.detect.as_mut(), &access, &view)?;
         if window.size == 0 || u64::from(window.start.0) >= blocks {
@@ -280,7 +276,7 @@ impl Engine {
     /// Limit of the depth method, in blocks instead of bytes, and cut to the slice: of each member
     /// of the file's layout alike, since a long window spreads over all of them.
     fn deep(&self, reader: ReaderId, access: &Access, stream: &Stream) -> Option<u64> {
-        let unit = u64::from(self.setup.settings.block_bytes);
+        let unit = self.block_bytes();
         let (here, device) = self.device_of(reader, access.block)?;
         let end = stream.next_block().unwrap_or(access.block);
         let (next, next_device) = self.device_of(reader, end)?;
