@@ -64,7 +64,7 @@ use crate::shape::Shape;
 use crate::spec::Choice;
 use crate::table::Table;
 use crate::units::{Bytes, DeviceId, Nanos, ReaderId};
-use work::{Task, Work};
+use work::Work;
 
 /// Memory charged for a read under way: its entry and the frames it pins.
 const READ_BYTES: i64 = 512;
@@ -332,11 +332,15 @@ impl Engine {
 
     /// Takes up the work that stages left, and the work that comes of it.
     fn drain(&mut self) {
-        while let Some(task) = self.work.next() {
-            match task {
-                Task::Read(read) => self.go_on(read),
-                Task::Dispatch(device) => self.dispatch(device),
-                Task::Grant(device, want) => self.grant(device, want),
+        loop {
+            if let Some((device, want)) = self.work.granted.pop_front() {
+                self.grant(device, want);
+            } else if let Some(read) = self.work.reads.pop_front() {
+                self.go_on(read);
+            } else if let Some(device) = self.work.devices.pop_front() {
+                self.dispatch(device);
+            } else {
+                return;
             }
         }
     }
@@ -369,11 +373,8 @@ impl Engine {
             }
             // Of a read that found no frame a part may have been fetched.
             self.drain();
-            if tried.is_none() {
-                return;
-            }
-            if self.reads.starving() > others {
-                // Its device had a slot, and there was no frame for it after all.
+            // More starve where its device had a slot, and there was no frame for it after all.
+            if tried.is_none() || self.reads.starving() > others {
                 return;
             }
         }

@@ -94,8 +94,6 @@ pub struct Folder {
     /// Files opened again since the last new one, and the last file opened.
     again: u32,
     last: Option<u32>,
-    /// Whether this pass opened any.
-    is_begun: bool,
     /// When it was last listed or opened, for replacement.
     used: u64,
 }
@@ -110,7 +108,6 @@ impl Folder {
             count: 0,
             again: 0,
             last: None,
-            is_begun: false,
             used,
         }
     }
@@ -174,7 +171,6 @@ impl Folder {
         self.opened.clear_all();
         self.refused.clear_all();
         (self.count, self.again, self.last) = (0, 0, None);
-        self.is_begun = false;
     }
 
     fn open(&mut self, entry: u32) -> Pass {
@@ -194,8 +190,7 @@ impl Folder {
             }
             self.begin_pass();
         }
-        let is_first = !self.is_begun;
-        self.is_begun = true;
+        let is_first = self.count == 0;
         self.opened.set(entry);
         self.count += 1;
         (self.again, self.last) = (0, Some(entry));

@@ -11,6 +11,7 @@ use super::places;
 use crate::next_file::Entry as FolderEntry;
 use crate::profile::Profile;
 use crate::protocol::{Fetch, FetchOutcome, Input, Output, Served, Wants};
+use crate::spec::Or;
 use crate::units::Extent;
 
 impl Display for Entry {
@@ -46,7 +47,7 @@ impl Display for Input {
                 fresh,
                 wants,
             } => {
-                let previous = OrDash(access.previous.as_ref());
+                let previous = Or(access.previous.as_ref(), "-");
                 let (first, count) = (access.block, access.count);
                 let kind = if *fresh { "fresh" } else { "rest" };
                 let (verb, head) = match wants {
@@ -109,7 +110,7 @@ impl Display for Input {
                 entry,
                 reader,
             } => {
-                let reader = OrDash(reader.as_ref());
+                let reader = Or(reader.as_ref(), "-");
                 write!(f, "ahead {folder} entry {entry} reader {reader}")
             }
             Self::ForgetFolder { folder } => write!(f, "forget-folder {folder}"),
@@ -167,18 +168,6 @@ impl Display for Extent {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let Self { file, first, count } = self;
         write!(f, "file {file} first {first} count {count}")
-    }
-}
-
-/// An optional value; a dash stands for an absent one.
-struct OrDash<'a, T>(Option<&'a T>);
-
-impl<T: Display> Display for OrDash<'_, T> {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            Some(value) => value.fmt(f),
-            None => f.write_str("-"),
-        }
     }
 }
 

@@ -278,7 +278,6 @@ impl Measure for Online {
         Confidence {
             samples: self.costs.requests() + self.single.held(),
             switches: self.costs.switches(),
-            knows_servers: self.servers.is_known,
             saw_servers: self.servers.was_seen,
         }
     }
