@@ -191,13 +191,12 @@ impl Engine {
     }
 
     fn class(&self, id: RequestId, request: &Request) -> Class {
-        let owner = request.owner.and_then(|owner| self.readers.reader(owner));
         if request.demand {
             let device = self.queues.device(request.device);
             device.map_or(Class::Program, Device::class)
         } else if self.is_planned(id) {
             Class::Planned
-        } else if owner.is_some_and(|owner| owner.is_ahead()) {
+        } else if request.owner.is_some_and(|owner| self.is_ahead(owner)) {
             Class::Ahead { is_awaited: false }
         } else {
             Class::Program

@@ -77,17 +77,10 @@ impl Engine {
             self.take_hints(reader, access);
         }
         if self.setup.sees_every_read && !self.setup.sees_every_block && has_pattern {
-            self.show(reader, access);
+            self.show_read(reader, access);
         }
         self.go_on(id);
         Some(())
-    }
-
-    /// The detector sees a read, unless it was announced.
-    fn show(&mut self, reader: ReaderId, access: Access) {
-        if !self.is_announced(reader, access.block) {
-            self.show_read(reader, access);
-        }
     }
 
     /// Counts each block by its state when it was asked for.
@@ -164,7 +157,7 @@ impl Engine {
             return Some(false);
         }
         if self.setup.sees_every_block && wants != Wants::Idle {
-            self.show(reader, access);
+            self.show_read(reader, access);
         }
         if self.memory.table.find(file, first).is_none() {
             if alone || self.pace(file) == Pace::Hangs {
@@ -242,7 +235,7 @@ impl Engine {
         let mut pinned = core::mem::take(&mut read.pinned);
         for block in Extent::new(file, first, limit).blocks() {
             if self.setup.sees_every_block && block != first {
-                self.show(reader, access.at(block));
+                self.show_read(reader, access.at(block));
             }
             let Some(found) = self.memory.table.find(file, block) else {
                 break;

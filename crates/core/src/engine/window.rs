@@ -186,11 +186,14 @@ impl Engine {
         self.rejoin(extent);
     }
 
-    /// A read begins, or comes to its next block, for methods that see every one.
+    /// A read begins, or comes to its next block, for methods that see every one but those announced.
     pub(super) fn show_read(&mut self, reader: ReaderId, access: Access) {
         let Some(file) = self.file_id_of(reader) else {
             return;
         };
+        if self.is_announced(reader, access.block) {
+            return;
+        }
         let demand = access.extent(file);
         // Two windows at most: the current one and the one ahead.
         for _ in 0..2 {
@@ -330,10 +333,7 @@ impl Engine {
         let now = self.work.now;
         self.change_streams(reader, |streams| {
             let stream = streams.continued(block, window.direction, now);
-            let end = match window.direction {
-                Direction::Forward => window.end(),
-                Direction::Backward => u64::from(window.direction.position(window.start)) + 1,
-            };
+            let (_, end) = window.direction.span(window.start, window.size);
             stream.end = stream.end.max(end);
             stream.last_window = window.size;
             stream.last_async = window.async_size;
