@@ -141,11 +141,7 @@ impl Engine {
             let run = self.run_of(&place);
             let plan = self.producers.plan.as_mut()?;
             let count = left.min(plan.unit()).min(run);
-            let piece = Extent {
-                first,
-                count,
-                ..extent
-            };
+            let piece = Extent::new(extent.file, first, count);
             if plan.hint(piece, place.device)? {
                 self.ledger.hints += 1;
                 self.ledger.hints_open += 1;

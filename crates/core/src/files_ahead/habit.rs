@@ -224,10 +224,15 @@ impl Habits {
         });
     }
 
+    /// The file that a reader has open.
+    fn of_reader(&mut self, reader: ReaderId) -> Option<&mut Seen> {
+        let mut last = self.seen.iter_mut().rev();
+        last.find(|seen| seen.reader == Some(reader))
+    }
+
     /// Blocks were read.
     pub(crate) fn read(&mut self, reader: ReaderId, read: Run) {
-        let seen = self.seen.iter_mut().rev();
-        if let Some(seen) = seen.into_iter().find(|seen| seen.reader == Some(reader)) {
+        if let Some(seen) = self.of_reader(reader) {
             let count = read.count.min(seen.blocks.saturating_sub(read.first));
             if count > 0 {
                 seen.read(Run { count, ..read });
@@ -237,8 +242,7 @@ impl Habits {
 
     /// A reader is no more.
     pub(crate) fn closed(&mut self, reader: ReaderId) {
-        let seen = self.seen.iter_mut().rev();
-        if let Some(seen) = seen.into_iter().find(|seen| seen.reader == Some(reader)) {
+        if let Some(seen) = self.of_reader(reader) {
             (seen.reader, seen.is_over) = (None, true);
         }
     }
