@@ -105,6 +105,12 @@ impl Engine {
         }
     }
 
+    /// Fetches the missing blocks that a read asks for, and no window.
+    pub(super) fn fetch_only(&mut self, reader: ReaderId, asked: Extent) {
+        self.fetch(reader, asked, Some(asked), None);
+        self.rejoin(asked);
+    }
+
     /// Reads without memory that have a block in flight by now wait for that fetch instead.
     pub(super) fn rejoin(&mut self, extent: Extent) {
         let Some(file) = known(self.readers.file(extent.file), FILE) else {

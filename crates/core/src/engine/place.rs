@@ -4,6 +4,7 @@
 //! members and bytes, here that becomes devices and blocks. A leaf: it calls no other stage.
 
 use super::Engine;
+use super::read::READER;
 use crate::known;
 use crate::layout::PlaceOnDevice;
 use crate::queues::Device;
@@ -42,6 +43,11 @@ impl Side {
 impl Engine {
     pub(super) fn block_bytes(&self) -> u64 {
         self.setup.settings.block_bytes.into()
+    }
+
+    /// The file that a reader reads.
+    pub(super) fn file_id_of(&self, reader: ReaderId) -> Option<FileId> {
+        known(self.readers.reader(reader), READER).map(|reader| reader.file)
     }
 
     /// Number of blocks of so many bytes, never more than block numbers exist.

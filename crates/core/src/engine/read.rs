@@ -23,7 +23,7 @@ use crate::readers::Pace;
 use crate::reads::Read;
 use crate::reclaim::Event;
 use crate::table::flag;
-use crate::units::{Block, Extent, FileId, ReadId, ReaderId, RequestId, saturate};
+use crate::units::{Block, Extent, ReadId, ReaderId, RequestId, saturate};
 
 /// Most blocks answered (and pinned) at once: 256 KiB of pages, enough to hide the round trip.
 const SERVE_MAX: u32 = 64;
@@ -77,10 +77,17 @@ impl Engine {
             self.take_hints(reader, access);
         }
         if self.setup.sees_every_read && !self.setup.sees_every_block && has_pattern {
-            self.show_read(reader, access);
+            self.show(reader, access);
         }
         self.go_on(id);
         Some(())
+    }
+
+    /// The detector sees a read, unless it was announced.
+    fn show(&mut self, reader: ReaderId, access: Access) {
+        if !self.is_announced(reader, access.block) {
+            self.show_read(reader, access);
+        }
     }
 
     /// Counts each block by its state when it was asked for.
@@ -157,7 +164,7 @@ impl Engine {
             return Some(false);
         }
         if self.setup.sees_every_block && wants != Wants::Idle {
-            self.show_read(reader, access);
+            self.show(reader, access);
         }
         if self.memory.table.find(file, first).is_none() {
             if alone || self.pace(file) == Pace::Hangs {
@@ -235,7 +242,7 @@ impl Engine {
         let mut pinned = core::mem::take(&mut read.pinned);
         for block in Extent::new(file, first, limit).blocks() {
             if self.setup.sees_every_block && block != first {
-                self.show_read(reader, access.at(block));
+                self.show(reader, access.at(block));
             }
             let Some(found) = self.memory.table.find(file, block) else {
                 break;
@@ -256,10 +263,6 @@ impl Engine {
         }
         self.note_served(reader);
         self.answer(id, Served::Blocks { count });
-    }
-
-    pub(super) fn file_id_of(&self, reader: ReaderId) -> Option<FileId> {
-        known(self.readers.reader(reader), READER).map(|reader| reader.file)
     }
 
     /// The lookahead mark counts when its block is asked for, resident or in flight: the reader
@@ -361,11 +364,5 @@ impl Engine {
                 stream,
             });
         }
-    }
-
-    /// Fetches the missing blocks that a read asks for, and no window.
-    pub(super) fn fetch_only(&mut self, reader: ReaderId, asked: Extent) {
-        self.fetch(reader, asked, Some(asked), None);
-        self.rejoin(asked);
     }
 }
