@@ -80,11 +80,7 @@ impl Access {
 
     /// The blocks still wanted, of the file that is read.
     pub(crate) fn extent(&self, file: FileId) -> Extent {
-        Extent {
-            file,
-            first: self.block,
-            count: self.count,
-        }
+        Extent::new(file, self.block, self.count)
     }
 
     /// The same read, seen from a later block of it.

@@ -26,6 +26,16 @@ impl Direction {
         }
     }
 
+    /// Where the first and behind the last of so many blocks lie along the direction.
+    pub(crate) fn span(self, first: Block, count: u32) -> (u64, u64) {
+        let begin = match self {
+            Self::Forward => first,
+            Self::Backward => Block(first.0.saturating_add(count.saturating_sub(1))),
+        };
+        let begin = u64::from(self.position(begin));
+        (begin, begin + u64::from(count))
+    }
+
     /// The block at a position, if there is one.
     #[must_use]
     pub fn block(self, position: u64) -> Option<Block> {

@@ -64,7 +64,7 @@ use crate::shape::Shape;
 use crate::spec::Choice;
 use crate::table::Table;
 use crate::units::{Bytes, DeviceId, Nanos, ReaderId};
-use work::{Task, Work};
+use work::Work;
 
 /// Memory charged for a read under way: its entry and the frames it pins.
 const READ_BYTES: i64 = 512;
@@ -177,21 +177,15 @@ impl Engine {
     /// other input: a read waits for memory, or one that was announced is not over before.
     #[must_use]
     pub fn wants_releases(&self) -> bool {
-        self.reads.is_starving()
-            || self
-                .producers
-                .plan
-                .as_ref()
-                .is_some_and(|plan| plan.is_read())
+        let plan = self.producers.plan.as_ref();
+        self.reads.is_starving() || plan.is_some_and(|plan| plan.is_read())
     }
 
     /// Whether [`Input::Decide`] is due before time goes on.
     #[must_use]
     pub fn is_undecided(&self) -> bool {
-        self.producers
-            .plan
-            .as_ref()
-            .is_some_and(|plan| plan.is_undecided())
+        let plan = self.producers.plan.as_ref();
+        plan.is_some_and(|plan| plan.is_undecided())
     }
 
     /// Whether requests wait for a device with one that hangs by now, or reads for memory: to be told time by an
@@ -338,11 +332,15 @@ impl Engine {
 
     /// Takes up the work that stages left, and the work that comes of it.
     fn drain(&mut self) {
-        while let Some(task) = self.work.next() {
-            match task {
-                Task::Read(read) => self.go_on(read),
-                Task::Dispatch(device) => self.dispatch(device),
-                Task::Grant(device, want) => self.grant(device, want),
+        loop {
+            if let Some((device, want)) = self.work.granted.pop_front() {
+                self.grant(device, want);
+            } else if let Some(read) = self.work.reads.pop_front() {
+                self.go_on(read);
+            } else if let Some(device) = self.work.devices.pop_front() {
+                self.dispatch(device);
+            } else {
+                return;
             }
         }
     }
@@ -375,11 +373,8 @@ impl Engine {
             }
             // Of a read that found no frame a part may have been fetched.
             self.drain();
-            if tried.is_none() {
-                return;
-            }
-            if self.reads.starving() > others {
-                // Its device had a slot, and there was no frame for it after all.
+            // More starve where its device had a slot, and there was no frame for it after all.
+            if tried.is_none() || self.reads.starving() > others {
                 return;
             }
         }

@@ -278,8 +278,7 @@ impl FilesAhead {
         self.asked.len() as u64 + self.unread
     }
 
-    /// A program opened a file of so many blocks with this reader. `None` if that cannot be; else
-    /// whether the reader was opened ahead for it.
+    /// A program opened a file of so many blocks with this reader. `None` if that cannot be.
     pub(crate) fn enter(
         &mut self,
         place: Place,
@@ -287,13 +286,13 @@ impl FilesAhead {
         opener: u64,
         budget: &Budget,
         out: &mut VecDeque<Output>,
-    ) -> Option<bool> {
+    ) -> Option<()> {
         let is_others = self.readers.get(&reader).is_some_and(|at| *at != place);
         if is_others || self.came_for.contains_key(&reader) {
             return None;
         }
         let Some(pass) = self.folders.open(place) else {
-            return Some(false);
+            return Some(());
         };
         self.counts.opens += 1;
         self.habits.opened(place.folder, reader, opener, blocks);
@@ -333,7 +332,7 @@ impl FilesAhead {
                 self.later.push((reader, run));
             }
         }
-        Some(is_used)
+        Some(())
     }
 
     /// Blocks were read: of a file that was opened ahead, perhaps some that were fetched.

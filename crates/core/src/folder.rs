@@ -19,6 +19,7 @@ use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
+use crate::bits::Bits;
 use crate::next_file::{Entry, Place};
 use crate::units::FolderId;
 
@@ -78,28 +79,6 @@ impl Ranks {
     }
 }
 
-/// A bit for each entry.
-#[derive(Debug)]
-struct Bits(Box<[u64]>);
-
-impl Bits {
-    fn of(entries: usize) -> Self {
-        let words = entries.div_ceil(u64::BITS as usize);
-        Self(alloc::vec![0; words].into_boxed_slice())
-    }
-
-    fn has(&self, entry: u32) -> bool {
-        let word = self.0.get((entry / u64::BITS) as usize);
-        word.is_some_and(|word| word >> (entry % u64::BITS) & 1 == 1)
-    }
-
-    fn set(&mut self, entry: u32) {
-        if let Some(word) = self.0.get_mut((entry / u64::BITS) as usize) {
-            *word |= 1 << (entry % u64::BITS);
-        }
-    }
-}
-
 /// See the [module](self).
 #[derive(Debug)]
 pub struct Folder {
@@ -115,8 +94,6 @@ pub struct Folder {
     /// Files opened again since the last new one, and the last file opened.
     again: u32,
     last: Option<u32>,
-    /// Whether this pass opened any.
-    is_begun: bool,
     /// When it was last listed or opened, for replacement.
     used: u64,
 }
@@ -124,14 +101,13 @@ pub struct Folder {
 impl Folder {
     fn new(entries: Arc<[Entry]>, used: u64) -> Self {
         Self {
-            opened: Bits::of(entries.len()),
-            refused: Bits::of(entries.len()),
+            opened: Bits::below(entries.len() as u32),
+            refused: Bits::below(entries.len() as u32),
             entries,
             orders: None,
             count: 0,
             again: 0,
             last: None,
-            is_begun: false,
             used,
         }
     }
@@ -192,10 +168,9 @@ impl Folder {
     }
 
     fn begin_pass(&mut self) {
-        self.opened.0.fill(0);
-        self.refused.0.fill(0);
+        self.opened.clear_all();
+        self.refused.clear_all();
         (self.count, self.again, self.last) = (0, 0, None);
-        self.is_begun = false;
     }
 
     fn open(&mut self, entry: u32) -> Pass {
@@ -215,8 +190,7 @@ impl Folder {
             }
             self.begin_pass();
         }
-        let is_first = !self.is_begun;
-        self.is_begun = true;
+        let is_first = self.count == 0;
         self.opened.set(entry);
         self.count += 1;
         (self.again, self.last) = (0, Some(entry));

@@ -28,6 +28,7 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+mod bits;
 mod budget;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;

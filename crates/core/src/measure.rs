@@ -61,9 +61,7 @@ pub struct Confidence {
     /// Requests that continued none and some that did: without the one kind the switching cost,
     /// without the other the rate is the profile's.
     pub switches: u64,
-    /// Whether the number of servers was seen, or told.
-    pub knows_servers: bool,
-    /// Whether it was seen.
+    /// Whether the number of servers was seen, not told.
     pub saw_servers: bool,
 }
 

@@ -8,13 +8,11 @@
 //!
 //! The rest are the reclaim method's. Its bookkeeping is paid for as the engine's own is.
 
-mod held;
-
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-pub(crate) use self::held::Held;
+use crate::bits::Bits;
 use crate::budget::Shares;
 use crate::fixed_map::FixedMap;
 use crate::reclaim::{Cache, Event, Queue, Reclaim, Victim};
@@ -46,7 +44,7 @@ pub(crate) struct Memory {
     aside: Queue,
     charges: Charges,
     /// Frames that the plan holds.
-    held: Held,
+    held: Bits,
     /// Pins of a frame beyond the first one.
     repinned: FixedMap<u32, u32>,
     /// Most frames that were not free at once, those set aside included.
@@ -76,7 +74,7 @@ impl Memory {
             dropped: Vec::new(),
             untouched: 0,
             aside: Queue::default(),
-            held: Held::default(),
+            held: Bits::default(),
             repinned: FixedMap::default(),
             taken_peak: 0,
             block_bytes,
@@ -139,7 +137,7 @@ impl Memory {
 
     /// Makes room for the bits of [`Memory::hold`].
     pub(crate) fn begin_holding(&mut self) {
-        self.held = Held::new(self.table.frames());
+        self.held = Bits::below(self.table.frames());
     }
 
     /// How many bytes those take.
@@ -149,18 +147,18 @@ impl Memory {
 
     /// The plan holds this vacant frame from now on, whatever block it gets.
     pub(crate) fn hold(&mut self, frame: Frame) {
-        self.held.set(frame);
+        self.held.set(frame.0);
     }
 
     /// Whether the plan holds a frame.
     pub(crate) fn is_held(&self, frame: Frame) -> bool {
-        self.held.has(frame)
+        self.held.has(frame.0)
     }
 
     /// The plan lets go of a frame: reclaim decides about its block from now on, or will once it
     /// is filled. An orphan's frame has none and stays with its request.
     pub(crate) fn release(&mut self, frame: Frame) {
-        self.held.clear(frame);
+        self.held.clear(frame.0);
         if self.table.flags(frame) & (flag::FILLING | flag::VACANT) == 0 {
             self.inserted(frame, None);
         }
@@ -169,7 +167,8 @@ impl Memory {
     /// The plan is over; the frames it still held.
     pub(crate) fn end_holding(&mut self) -> Vec<Frame> {
         let held = core::mem::take(&mut self.held);
-        held.frames(self.table.frames())
+        let numbers = (0..self.table.frames()).filter(|number| held.has(*number));
+        numbers.map(Frame).collect()
     }
 
     /// A vacant frame is free again, or will be once its readers have let go.
@@ -178,7 +177,7 @@ impl Memory {
             self.table.flags(frame) & flag::VACANT != 0,
             "{frame:?} still holds a block"
         );
-        self.held.clear(frame);
+        self.held.clear(frame.0);
         if self.table.flags(frame) & flag::PINNED == 0 {
             self.free.push(&mut self.links, frame);
         }

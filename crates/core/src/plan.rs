@@ -9,7 +9,7 @@
 //! take, hold, read, go_on    frontier   cursor window: references a read may take
 //!                            trust      prefetch credit: how far ahead hints are followed
 //!                            hands      pieces in use by readers
-//! started, ended             pieces_requested  requests of a piece, and their results
+//! started, ended             progress   requests of a piece, and their results
 //! ```
 //!
 //! Kept by the engine (`engine/hint.rs`). Hints and reads go to the planner at once; its fetches
@@ -19,11 +19,12 @@
 mod frontier;
 mod hands;
 mod pieces;
-mod pieces_requested;
+mod progress;
 mod reads;
 mod trust;
 
 use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use crate::hinted::policy::Policy;
@@ -33,7 +34,7 @@ use crate::units::{Block, DeviceId, Extent, FileId, Nanos, RequestId};
 use frontier::Frontier;
 use hands::Hands;
 use pieces::Pieces;
-use pieces_requested::{PiecesRequested, Progress};
+use progress::Progress;
 use trust::Trust;
 
 /// Memory charged for a reference: 8 bytes in the order and a quarter of one on each disk; its
@@ -55,16 +56,15 @@ pub(crate) struct Plan {
     hands: Hands,
     frontier: Frontier,
     trust: Trust,
-    /// Requests for pieces.
-    pub(crate) requests: PiecesRequested,
+    /// The piece of each request that is under way for one; those that readers caused by misses are not here.
+    pub(crate) requests: BTreeMap<RequestId, BlockNo>,
     /// Memory charged for it.
     pub(crate) charged: i64,
     /// Disks of the planner.
     devices: Vec<DeviceId>,
     /// Most blocks of a piece.
     unit: u32,
-    /// Pieces it may hold.
-    capacity: u32,
+    /// Most references.
     hints_max: u32,
     /// When a reader last was served ..
     served: Nanos,
@@ -83,17 +83,6 @@ pub(crate) struct Fetch {
     pub(crate) evict: Option<Extent>,
 }
 
-/// Parameters of a plan, apart from its method.
-#[derive(Clone, Debug)]
-pub(crate) struct Size {
-    /// Blocks it may hold.
-    pub(crate) frames: u32,
-    /// Most blocks of a piece.
-    pub(crate) unit: u32,
-    /// Most references.
-    pub(crate) hints_max: u32,
-}
-
 impl Plan {
     /// Most references of one plan. At 64 KiB each this is 64 GiB, a long time ahead of any reader;
     /// the memory sets a lower limit before.
@@ -104,20 +93,18 @@ impl Plan {
         wanted.min(frames / PIECES_MIN).max(1)
     }
 
-    /// A plan. None if the method cannot be set up so.
-    pub(crate) fn new(policy: &Choice<Box<dyn Policy>>, size: Size) -> Option<Self> {
-        let Size {
-            frames,
-            unit,
-            hints_max,
-        } = size;
+    /// A plan that may hold so many frames, in pieces of at most `unit` blocks. None if the method cannot be set
+    /// up so.
+    pub(crate) fn new(
+        policy: &Choice<Box<dyn Policy>>,
+        frames: u32,
+        unit: u32,
+        hints_max: u32,
+    ) -> Option<Self> {
         let capacity = (frames / unit).max(1);
         let planner = Planner::new(&Setup {
-            policy: policy.clone(),
-            disks: 1,
-            cache_blocks: capacity,
-            blocks_max: u32::MAX,
             hints_max,
+            ..Setup::new(policy.clone(), 1, capacity)
         });
         let window = (capacity / PIECES_MIN).clamp(1, WINDOW_MAX);
         let mut plan = Self {
@@ -126,11 +113,10 @@ impl Plan {
             hands: Hands::default(),
             frontier: Frontier::new(window),
             trust: Trust::new(capacity),
-            requests: PiecesRequested::default(),
+            requests: BTreeMap::new(),
             charged: 0,
             devices: Vec::new(),
             unit,
-            capacity,
             hints_max,
             served: Nanos(0),
             computed: None,
@@ -181,7 +167,7 @@ impl Plan {
 
     /// Blocks it may hold.
     pub(crate) fn blocks(&self) -> u32 {
-        self.capacity.saturating_mul(self.unit)
+        self.board().capacity().saturating_mul(self.unit)
     }
 
     /// Where pieces lie.
@@ -326,8 +312,8 @@ impl Plan {
     /// Requests for pieces whose file is gone.
     pub(crate) fn requests_of_gone(&self) -> Vec<RequestId> {
         let all = self.requests.iter();
-        let of_gone = all.filter(|(_, piece)| self.pieces.is_gone(*piece));
-        of_gone.map(|(id, _)| id).collect()
+        let of_gone = all.filter(|(_, piece)| self.pieces.is_gone(**piece));
+        of_gone.map(|(id, _)| *id).collect()
     }
 
     /// Forgets a file: its pieces, and how many of its references were open.

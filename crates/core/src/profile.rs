@@ -9,7 +9,7 @@
 use alloc::vec::Vec;
 use core::fmt;
 
-use crate::units::{Bytes, Nanos};
+use crate::units::{Bytes, Nanos, scaled};
 
 /// At most this many points in either map: enough for a seek curve within a few per cent, and a
 /// bound on the memory that a profile file can claim.
@@ -199,9 +199,8 @@ impl Profile {
     /// within twice the offline optimum's.
     #[must_use]
     pub fn competitive_depth(&self, distance: Bytes, location: Bytes) -> Bytes {
-        let product = u128::from(self.switching(distance).0) * u128::from(self.rate(location))
-            / 1_000_000_000;
-        Bytes(u64::try_from(product).unwrap_or(u64::MAX))
+        let switching = self.switching(distance).0;
+        Bytes(scaled(switching, self.rate(location), 1_000_000_000))
     }
 }
 

@@ -45,7 +45,7 @@ use crate::measure::Measure;
 use crate::profile::Profile;
 use crate::settings::Settings;
 use crate::spec::Choice;
-use crate::units::{Block, DeviceId, Extent, Nanos, ReadId, ReaderId, RequestId};
+use crate::units::{Block, DeviceId, Extent, Nanos, ReadId, ReaderId, RequestId, saturate};
 
 /// The invariants by which devices and queued requests are found.
 pub(crate) const DEVICE: &str = "a request is for a known device";
@@ -76,7 +76,7 @@ impl Queues {
             measure: settings.measure.clone(),
             in_flight_max: settings.in_flight_max,
             block_bytes,
-            request_max: u32::try_from(request_max).unwrap_or(u32::MAX),
+            request_max: saturate(request_max),
         }
     }
 
@@ -241,7 +241,7 @@ impl Queues {
         let sent = self.requests.get_mut(id)?.sent.take()?;
         let request = self.requests.remove(id)?;
         let device = known(self.devices.get_mut(&request.device), DEVICE)?;
-        let is_late = device.end(now, &sent, is_whole);
+        let is_late = device.end(now, request.position, &sent, is_whole);
         Some((request, is_late))
     }
 

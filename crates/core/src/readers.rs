@@ -85,13 +85,10 @@ impl Reader {
 }
 
 impl Readers {
-    /// A file is known from now on, if it was not.
-    pub(crate) fn add_file(&mut self, id: FileId, file: File) -> Option<()> {
-        if self.files.contains_key(&id) {
-            return None;
-        }
-        self.files.insert(id, file);
-        Some(())
+    /// A file is known from now on.
+    pub(crate) fn add_file(&mut self, id: FileId, file: File) {
+        let before = self.files.insert(id, file);
+        debug_assert!(before.is_none(), "a number is one file's");
     }
 
     pub(crate) fn file(&self, id: FileId) -> Option<&File> {

@@ -21,7 +21,7 @@ pub mod lru;
 
 use alloc::boxed::Box;
 
-use crate::memory::Held;
+use crate::bits::Bits;
 use crate::spec::Method;
 use crate::split::Split;
 use crate::stream::Streams;
@@ -133,7 +133,7 @@ pub enum Event<'a> {
 pub struct Cache<'a> {
     pub(crate) table: &'a Table,
     pub(crate) links: &'a mut Links,
-    pub(crate) held: &'a Held,
+    pub(crate) held: &'a Bits,
     /// Frames for blocks: all but those that pay for bookkeeping.
     pub frames: u32,
     /// The reader for whom the block was fetched that is inserted.
@@ -152,7 +152,7 @@ impl Cache<'_> {
     /// Whether hints of reads keep a frame: it is no victim, and in no order.
     #[must_use]
     pub fn is_held(&self, frame: Frame) -> bool {
-        self.held.has(frame)
+        self.held.has(frame.0)
     }
 
     /// Appends a frame to a queue. It must be one that the method was given with

@@ -12,7 +12,7 @@ use core::str::FromStr;
 use crate::hinted::policy::Policy;
 use crate::measure::Measure;
 use crate::methods::{Methods, NONE};
-use crate::spec::{Choice, ChoiceError};
+use crate::spec::{Choice, ChoiceError, Or};
 use crate::table::Table;
 use crate::units::Bytes;
 use crate::{depth, detect, dispatch, next_file, reclaim, shape, split};
@@ -216,18 +216,6 @@ impl Settings {
     }
 }
 
-/// A choice by its name, or [`NONE`].
-struct OrNone<'a, B: 'static>(&'a Option<Choice<B>>);
-
-impl<B> fmt::Display for OrNone<'_, B> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            Some(choice) => choice.fmt(f),
-            None => f.write_str(NONE),
-        }
-    }
-}
-
 impl fmt::Display for Settings {
     /// One line that [`Settings::parse`] reads back.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -244,14 +232,14 @@ impl fmt::Display for Settings {
             self.request_max,
             self.in_flight_max,
             self.unread_percent,
-            OrNone(&self.hinted),
+            Or(self.hinted.as_ref(), NONE),
         )?;
         write!(
             f,
             " next_file={} measure={} split={} shape={}",
             self.next_file,
             self.measure,
-            OrNone(&self.split),
+            Or(self.split.as_ref(), NONE),
             self.shape
         )
     }

@@ -347,6 +347,18 @@ impl<B> Choice<B> {
     }
 }
 
+/// An optional value in words; one word stands for an absent one.
+pub(crate) struct Or<'a, T>(pub(crate) Option<&'a T>, pub(crate) &'static str);
+
+impl<T: fmt::Display> fmt::Display for Or<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(value) => value.fmt(f),
+            None => f.write_str(self.1),
+        }
+    }
+}
+
 impl<B> fmt::Display for Choice<B> {
     /// The form [`Choice::parse`] reads, every parameter spelled out.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -80,18 +80,6 @@ impl Stream {
         let at = self.direction.position(block);
         at >= self.start && u64::from(at) <= self.end
     }
-
-    /// Where the first and behind the last of these blocks lie along its direction.
-    fn span(&self, first: Block, count: u32) -> (u64, u64) {
-        let begin = match self.direction {
-            Direction::Forward => first.0,
-            Direction::Backward => {
-                let last = first.0.saturating_add(count.saturating_sub(1));
-                self.direction.position(Block(last))
-            }
-        };
-        (begin.into(), u64::from(begin) + u64::from(count))
-    }
 }
 
 /// The streams of one open file.
@@ -156,7 +144,7 @@ impl Streams {
     /// forward.
     pub(crate) fn advance(&mut self, first: Block, count: u32, now: Nanos) -> Option<Block> {
         let stream = self.at_mut(first)?;
-        let (_, end) = stream.span(first, count);
+        let (_, end) = stream.direction.span(first, count);
         stream.touched = stream.touched.max(end);
         stream.end = stream.end.max(stream.touched);
         stream.used = now;

@@ -196,11 +196,7 @@ impl Table {
                     });
                 }
             }
-            slot = if slot + 1 == self.index.len() {
-                0
-            } else {
-                slot + 1
-            };
+            slot = self.behind(slot);
         }
         None
     }
@@ -232,6 +228,16 @@ impl Table {
         ((u128::from(hash) * self.index.len() as u128) >> 64) as usize
     }
 
+    /// The next slot of a probe run.
+    #[inline]
+    fn behind(&self, slot: usize) -> usize {
+        if slot + 1 == self.index.len() {
+            0
+        } else {
+            slot + 1
+        }
+    }
+
     /// The block of a frame; meaningless if it is vacant.
     pub(crate) fn holds(&self, frame: Frame) -> (FileId, Block) {
         self.words.holds(frame)
@@ -251,11 +257,7 @@ impl Table {
         let hash = hash(file, block);
         let mut slot = self.home(hash);
         while self.index[slot].load(Ordering::Relaxed) != EMPTY {
-            slot = if slot + 1 == self.index.len() {
-                0
-            } else {
-                slot + 1
-            };
+            slot = self.behind(slot);
         }
         let entry = (hash as u32 & !FRAME_MASK) | frame.0;
         self.index[slot].store(entry, Ordering::Release);
@@ -274,11 +276,7 @@ impl Table {
             if entry & FRAME_MASK == frame.0 {
                 break;
             }
-            slot = if slot + 1 == self.index.len() {
-                0
-            } else {
-                slot + 1
-            };
+            slot = self.behind(slot);
         }
         self.close_gap(slot);
     }
@@ -289,7 +287,7 @@ impl Table {
         let length = self.index.len();
         let mut slot = gap;
         loop {
-            slot = if slot + 1 == length { 0 } else { slot + 1 };
+            slot = self.behind(slot);
             let entry = self.index[slot].load(Ordering::Relaxed);
             if entry == EMPTY {
                 break;

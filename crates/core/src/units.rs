@@ -87,6 +87,17 @@ impl Nanos {
     }
 }
 
+/// A number, or the largest there is if it is larger.
+pub(crate) fn saturate(number: impl TryInto<u32>) -> u32 {
+    number.try_into().unwrap_or(u32::MAX)
+}
+
+/// A number times `by` over `of`, as if there were no largest number between; the largest there is if it is larger.
+pub(crate) fn scaled(number: u64, by: u64, of: u64) -> u64 {
+    let scaled = u128::from(number) * u128::from(by) / u128::from(of);
+    u64::try_from(scaled).unwrap_or(u64::MAX)
+}
+
 /// A run of blocks of one file.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Extent {
@@ -99,6 +110,10 @@ pub struct Extent {
 }
 
 impl Extent {
+    pub(crate) fn new(file: FileId, first: Block, count: u32) -> Self {
+        Self { file, first, count }
+    }
+
     /// The block after the last one, as a 64-bit number so that it cannot overflow.
     #[must_use]
     pub fn end(&self) -> u64 {

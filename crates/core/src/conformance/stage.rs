@@ -8,7 +8,7 @@
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-use crate::memory::Held;
+use crate::bits::Bits;
 use crate::reclaim::{Cache, Event, Reclaim, StreamsAhead, Victim};
 use crate::stream::Streams;
 use crate::table::{Frame, Links, Table, flag};
@@ -20,7 +20,7 @@ pub struct Stage {
     /// The blocks.
     pub table: Table,
     links: Links,
-    held: Held,
+    held: Bits,
     readers: BTreeMap<ReaderId, (FileId, Streams)>,
     /// The reader for whom the next block was fetched.
     pub owner: Option<ReaderId>,
@@ -35,7 +35,7 @@ impl Stage {
         Self {
             table: Table::new(frames),
             links: Links::new(frames),
-            held: Held::default(),
+            held: Bits::default(),
             readers: BTreeMap::new(),
             owner: None,
             now: Nanos(0),

@@ -28,7 +28,7 @@ use alloc::boxed::Box;
 
 use super::{Depth, DeviceFacts, StreamFacts};
 use crate::spec::{Knows, Method, Param, Spec};
-use crate::units::Bytes;
+use crate::units::{Bytes, scaled};
 
 pub(super) const METHOD: Method<Box<dyn Depth>> = Method {
     spec: Spec {
@@ -60,13 +60,8 @@ struct Growing {
 
 impl Depth for Growing {
     fn limit(&self, stream: &StreamFacts, device: &DeviceFacts<'_>) -> Bytes {
-        let competitive = device
-            .profile
-            .competitive_depth(device.distance, stream.location);
-        let grown = Bytes(
-            u64::try_from(u128::from(stream.consumed.0) * u128::from(self.alpha_percent) / 100)
-                .unwrap_or(u64::MAX),
-        );
+        let competitive = device.depth(stream.location);
+        let grown = Bytes(scaled(stream.consumed.0, self.alpha_percent, 100));
         let servers = u64::from(device.servers_a_stream());
         let wide = Bytes(competitive.0.saturating_mul(servers)).min(stream.consumed);
         let longest = grown.max(wide);

@@ -47,7 +47,7 @@ impl Engine {
         for frame in frames {
             self.memory.give_back(frame);
         }
-        if let Some((piece, _)) = self.disown(id) {
+        if let Some(piece) = self.disown(id) {
             self.piece_ended(piece, false, Nanos(0));
         }
         waiting

@@ -6,7 +6,6 @@
 
 use alloc::vec::Vec;
 
-use super::place::blocks_in;
 use super::{Engine, READ_BYTES};
 use crate::layout::{LayoutMap, MappedExtent, Placement};
 use crate::readers::File;
@@ -48,9 +47,10 @@ impl Engine {
         for device in layout.devices() {
             self.queues.know(device);
         }
-        let blocks = blocks_in(bytes, self.setup.settings.block_bytes);
+        let blocks = self.blocks_in(bytes);
         self.memory.charge(extents_bytes(&layout));
-        self.readers.add_file(id, File::new(layout, bytes, blocks))
+        self.readers.add_file(id, File::new(layout, bytes, blocks));
+        Some(())
     }
 
     pub(super) fn open(&mut self, reader: ReaderId, file: FileId) -> Option<()> {
@@ -62,7 +62,7 @@ impl Engine {
     }
 
     pub(super) fn invalidate(&mut self, file: FileId, bytes: Bytes) -> Option<()> {
-        let blocks = blocks_in(bytes, self.setup.settings.block_bytes);
+        let blocks = self.blocks_in(bytes);
         self.readers.file(file)?;
         let waiting = self.drop_blocks(file);
         let state = self.readers.file_mut(file)?;
@@ -81,7 +81,7 @@ impl Engine {
         self.change_streams(id, |streams| streams.clear());
         self.memory.tell(Event::Closed(id));
         self.close_ahead(id);
-        self.close_hints(id);
+        self.leave_others(id, &[]);
         self.drop_wants(id);
         let (file, closed) = self.readers.close(id)?;
         let bytes = reader_bytes(closed.layout.devices().len());
@@ -155,7 +155,7 @@ impl Engine {
         };
         let file = reader.file;
         for (first, count) in reader.streams().ahead() {
-            for block in (Extent { file, first, count }).blocks() {
+            for block in Extent::new(file, first, count).blocks() {
                 if let Some(found) = self.memory.table.find(file, block)
                     && found.flags & (flag::UNREAD | flag::FILLING) == flag::UNREAD
                 {

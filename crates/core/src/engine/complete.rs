@@ -11,7 +11,7 @@ use super::{Engine, REQUEST_BYTES};
 use crate::known;
 use crate::protocol::{FetchOutcome, Served};
 use crate::queues::{DEVICE, Request};
-use crate::table::flag;
+use crate::table::{Found, flag};
 use crate::units::{Block, Extent, FileId, ReadId, ReaderId, RequestId};
 
 /// The invariant by which blocks in flight are found.
@@ -20,7 +20,8 @@ pub(super) const IN_FLIGHT: &str = "a block in flight is in the table";
 impl Engine {
     pub(super) fn complete(&mut self, id: RequestId, outcome: FetchOutcome) -> Option<()> {
         let now = self.work.now;
-        let device = self.queues.request(id)?.device;
+        let request = self.queues.request(id)?;
+        let (device, sent) = (request.device, request.sent.as_ref()?.sample.sent);
         let before = known(self.queues.device(device), DEVICE)?.ended();
         let (request, is_late) = self.queues.end(id, now, outcome == FetchOutcome::Done)?;
         let planned = self.disown(id);
@@ -37,7 +38,7 @@ impl Engine {
                 self.memory.give_back(frame);
             }
         }
-        if let Some((piece, sent)) = planned {
+        if let Some(piece) = planned {
             // Time behind others in the device's queue is not its own.
             self.piece_ended(piece, is_whole, now.since(sent.max(before)));
         }
@@ -73,14 +74,20 @@ impl Engine {
         }
     }
 
-    fn arrive(&mut self, owner: Option<ReaderId>, file: FileId, block: Block) {
-        let Some(found) = known(self.memory.table.find(file, block), IN_FLIGHT) else {
-            return;
-        };
+    /// A block that its request was to fetch.
+    fn filling(&self, file: FileId, block: Block) -> Option<Found> {
+        let found = known(self.memory.table.find(file, block), IN_FLIGHT)?;
         debug_assert!(
             found.flags & flag::FILLING != 0,
             "a block in flight is filling"
         );
+        Some(found)
+    }
+
+    fn arrive(&mut self, owner: Option<ReaderId>, file: FileId, block: Block) {
+        let Some(found) = self.filling(file, block) else {
+            return;
+        };
         if found.flags & flag::UNREAD != 0 {
             self.ledger.in_flight -= 1;
             self.ledger.resident_unused += 1;
@@ -91,13 +98,9 @@ impl Engine {
     }
 
     fn lose(&mut self, file: FileId, block: Block, cancelled: bool) {
-        let Some(found) = known(self.memory.table.find(file, block), IN_FLIGHT) else {
+        let Some(found) = self.filling(file, block) else {
             return;
         };
-        debug_assert!(
-            found.flags & flag::FILLING != 0,
-            "a block in flight is filling"
-        );
         if found.flags & flag::UNREAD != 0 {
             self.ledger.in_flight -= 1;
             self.ledger.failed += u64::from(!cancelled);

@@ -18,7 +18,8 @@ use super::place::FILE;
 use crate::known;
 use crate::protocol::Wants;
 use crate::queues::{Class, DEVICE, Device, Want, Wanted};
-use crate::units::{Block, Bytes, DeviceId, Extent, FileId, ReadId, ReaderId};
+use crate::reads::Read;
+use crate::units::{Block, Bytes, DeviceId, Extent, FileId, ReaderId};
 
 /// Blocks of a window to come that may be there already, through the plan; as many as one read has.
 const PASSED_MAX: usize = Engine::READ_MAX as usize;
@@ -51,17 +52,12 @@ impl Engine {
         let (reader, file, first, count) = self.begins(&fetch)?;
         let place = self.soonest(file, first)?;
         let count = count.min(self.run_of(&place));
-        let jumps = match &fetch {
-            Wanted::Demand { read, .. } => self.jumps(*read),
-            _ => false,
+        let read = match &fetch {
+            Wanted::Demand { read, .. } => self.reads.get(*read),
+            _ => None,
         };
-        let is_idle = match &fetch {
-            Wanted::Demand { read, .. } => self
-                .reads
-                .get(*read)
-                .is_some_and(|read| read.wants == Wants::Idle),
-            _ => false,
-        };
+        let jumps = read.is_some_and(|read| self.jumps(read));
+        let is_idle = read.is_some_and(|read| read.wants == Wants::Idle);
         let bytes = self.bytes_of(Extent { file, first, count });
         let depth = self.queues.device(place.device)?.depth();
         // One jump may begin a stream; after two the reader reads at random.
@@ -82,10 +78,8 @@ impl Engine {
     }
 
     /// Whether a read goes on neither in a stream nor where its reader read last.
-    fn jumps(&self, id: ReadId) -> bool {
-        let read = self.reads.get(id);
-        let reader = read.and_then(|read| self.readers.reader(read.reader));
-        let (Some(read), Some(reader)) = (read, reader) else {
+    fn jumps(&self, read: &Read) -> bool {
+        let Some(reader) = self.readers.reader(read.reader) else {
             return false;
         };
         let stream = reader.streams().at(read.access.block);
@@ -109,6 +103,12 @@ impl Engine {
             }
             Wanted::Request(_) => None,
         }
+    }
+
+    /// Fetches the missing blocks that a read asks for, and no window.
+    pub(super) fn fetch_only(&mut self, reader: ReaderId, asked: Extent) {
+        self.fetch(reader, asked, Some(asked), None);
+        self.rejoin(asked);
     }
 
     /// Reads without memory that have a block in flight by now wait for that fetch instead.

@@ -6,6 +6,9 @@
 //! the file's [layout](super::place). The first block of a demand may take any frame; everything
 //! else leaves a reserve for demands to come.
 
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
 use super::place::{FILE, Side};
 use super::{Engine, REQUEST_BYTES};
 use crate::detect::Window;
@@ -14,7 +17,7 @@ use crate::layout::PlaceOnDevice;
 use crate::protocol::Output;
 use crate::queues::{Class, Device, Request, Want, Wanted};
 use crate::table::{Frame, flag};
-use crate::units::{Block, DeviceId, Extent, FileId, ReaderId, RequestId};
+use crate::units::{Block, DeviceId, Extent, FileId, ReaderId, RequestId, saturate};
 
 /// Windows are not cut into requests shorter than this many blocks, 32 KiB of pages: on a device
 /// that pays milliseconds for a switch, a request's own cost is nothing, and a window in one piece
@@ -42,13 +45,14 @@ impl Engine {
     ) -> Option<Block> {
         let file = known(self.readers.file(extent.file), FILE)?;
         let left = file.blocks.saturating_sub(u64::from(extent.first.0));
-        let count = extent.count.min(u32::try_from(left).unwrap_or(u32::MAX));
+        let count = extent.count.min(saturate(left));
         let mark = window.and_then(|w| w.mark());
-        let side = self.side(Extent { count, ..extent });
+        let extent = Extent { count, ..extent };
+        let side = self.side(extent);
         let mut open: Option<Open> = None;
         let mut cut = None;
         let mut left = self.fetch_max(extent.file);
-        for block in (Extent { count, ..extent }).blocks() {
+        for block in extent.blocks() {
             if self.memory.table.find(extent.file, block).is_some() {
                 self.close_request(open.take().map(|open| open.id));
                 continue;
@@ -114,23 +118,18 @@ impl Engine {
         first: Block,
         owner: Option<ReaderId>,
     ) -> RequestId {
-        let count = 0;
-        let extent = Extent { file, first, count };
-        let (waiters, orphans) = Default::default();
-        let came = self.queues.device(place.device).map_or(0, Device::came);
-        let (demand, sent) = (false, None);
         self.queues.add(Request {
             device: place.device,
             position: place.position.0,
-            extent,
+            extent: Extent::new(file, first, 0),
             owner,
-            came,
+            came: self.queues.device(place.device).map_or(0, Device::came),
             is_cut: false,
             ticket: u64::MAX,
-            demand,
-            sent,
-            waiters,
-            orphans,
+            demand: false,
+            sent: None,
+            waiters: Vec::new(),
+            orphans: Box::default(),
         })
     }
 
@@ -192,13 +191,12 @@ impl Engine {
     }
 
     fn class(&self, id: RequestId, request: &Request) -> Class {
-        let owner = request.owner.and_then(|owner| self.readers.reader(owner));
         if request.demand {
             let device = self.queues.device(request.device);
             device.map_or(Class::Program, Device::class)
         } else if self.is_planned(id) {
             Class::Planned
-        } else if owner.is_some_and(|owner| owner.is_ahead()) {
+        } else if request.owner.is_some_and(|owner| self.is_ahead(owner)) {
             Class::Ahead { is_awaited: false }
         } else {
             Class::Program
@@ -212,11 +210,11 @@ impl Engine {
     fn longest(&self, device: DeviceId, window: u32, owner: ReaderId) -> u32 {
         let device = self.queues.device(device);
         let bytes = device.map_or(u64::MAX, Device::longest);
-        let blocks = (bytes / u64::from(self.setup.settings.block_bytes)).max(1);
+        let blocks = (bytes / self.block_bytes()).max(1);
         let longest = self
             .queues
             .request_max(self.memory.frames_usable())
-            .min(u32::try_from(blocks).unwrap_or(u32::MAX));
+            .min(saturate(blocks));
         match device {
             Some(device)
                 if self.queues.holds_back(device)
@@ -290,10 +288,7 @@ impl Engine {
             run.count += 1;
             return;
         }
-        self.work.out.push_back(Output::Evict(Extent {
-            file,
-            first: block,
-            count: 1,
-        }));
+        let run = Extent::new(file, block, 1);
+        self.work.out.push_back(Output::Evict(run));
     }
 }

@@ -13,13 +13,12 @@ impl Engine {
     /// Whether a request is the plan's.
     pub(super) fn is_planned(&self, id: RequestId) -> bool {
         let plan = self.producers.plan.as_ref();
-        plan.is_some_and(|plan| plan.requests.contains(id))
+        plan.is_some_and(|plan| plan.requests.contains_key(&id))
     }
 
-    /// The number of a request is free again: the piece that it was for, if it was the plan's, and
-    /// when the driver got it.
-    pub(super) fn disown(&mut self, id: RequestId) -> Option<(BlockNo, Nanos)> {
-        self.producers.plan.as_mut()?.requests.remove(id)
+    /// The number of a request is free again: the piece that it was for, if it was the plan's.
+    pub(super) fn disown(&mut self, id: RequestId) -> Option<BlockNo> {
+        self.producers.plan.as_mut()?.requests.remove(&id)
     }
 
     /// A request for a piece ended or was called off.

@@ -25,9 +25,9 @@ use alloc::boxed::Box;
 
 use super::Engine;
 use crate::budget::Shares;
-use crate::plan::{HINT_BYTES, Plan, Size};
+use crate::plan::{HINT_BYTES, Plan};
 use crate::reclaim::Event;
-use crate::units::{Block, Extent, FileId, Nanos, ReaderId};
+use crate::units::{Block, Extent, FileId, Nanos, ReaderId, saturate};
 
 /// References are refused when their bookkeeping would take more than this part of the memory.
 const HINTS_PART: u64 = 8;
@@ -54,7 +54,7 @@ impl Engine {
     pub fn hints_max(&self) -> u32 {
         let memory = self.setup.settings.memory.0;
         let fit = memory / HINTS_PART / HINT_BYTES.unsigned_abs();
-        u32::try_from(fit).unwrap_or(u32::MAX).min(Plan::HINTS_MAX)
+        saturate(fit).min(Plan::HINTS_MAX)
     }
 
     /// How long a reader computed.
@@ -93,7 +93,7 @@ impl Engine {
         let file = self.readers.reader(reader)?.file;
         let state = self.readers.file(file)?;
         let left = state.blocks.checked_sub(u64::from(first.0))?;
-        let exist = u32::try_from(left).unwrap_or(u32::MAX).min(count);
+        let exist = saturate(left).min(count);
         if self.setup.settings.hinted.is_none() {
             let Some(has_room) = self.memory.takes_hint(self.hints_max()) else {
                 return Some(());
@@ -141,11 +141,7 @@ impl Engine {
             let run = self.run_of(&place);
             let plan = self.producers.plan.as_mut()?;
             let count = left.min(plan.unit()).min(run);
-            let piece = Extent {
-                first,
-                count,
-                ..extent
-            };
+            let piece = Extent::new(extent.file, first, count);
             if plan.hint(piece, place.device)? {
                 self.ledger.hints += 1;
                 self.ledger.hints_open += 1;
@@ -175,12 +171,8 @@ impl Engine {
         }
         if self.producers.plan.is_none() {
             let policy = self.setup.settings.hinted.as_ref()?;
-            let size = Size {
-                frames: self.plan_frames(),
-                unit: self.unit_for(first),
-                hints_max: self.hints_max(),
-            };
-            let plan = Plan::new(policy, size)?;
+            let (frames, unit) = (self.plan_frames(), self.unit_for(first));
+            let plan = Plan::new(policy, frames, unit, self.hints_max())?;
             self.memory.begin_holding();
             self.producers.plan = Some(Box::new(plan));
             self.charge_plan();
@@ -200,9 +192,7 @@ impl Engine {
 
     /// The most blocks of a piece if a plan begins now with a hint so long.
     fn unit_for(&self, first: u32) -> u32 {
-        let longest =
-            self.setup.settings.request_max.0 / u64::from(self.setup.settings.block_bytes);
-        let longest = u32::try_from(longest).unwrap_or(u32::MAX);
+        let longest = saturate(self.setup.settings.request_max.0 / self.block_bytes());
         Plan::unit_for(self.plan_frames(), first.min(longest))
     }
 

@@ -28,7 +28,7 @@ use crate::files_ahead::{Answered, Budget};
 use crate::next_file::{Entry, Place};
 use crate::queues::Device;
 use crate::table::flag;
-use crate::units::{Block, Extent, FolderId, ReaderId};
+use crate::units::{Block, Extent, FolderId, ReaderId, saturate};
 
 impl Engine {
     pub(super) fn list_folder(&mut self, folder: FolderId, entries: Arc<[Entry]>) -> Option<()> {
@@ -115,10 +115,9 @@ impl Engine {
             let found = self.memory.table.find(file, *block);
             found.is_some_and(|found| found.flags & flag::UNREAD != 0)
         };
-        let extents = parts.iter().map(|part| Extent {
-            file,
-            first: Block(u32::try_from(part.first).unwrap_or(u32::MAX)),
-            count: u32::try_from(part.count).unwrap_or(u32::MAX),
+        let extents = parts.iter().map(|part| {
+            let first = Block(saturate(part.first));
+            Extent::new(file, first, saturate(part.count))
         });
         let unread = extents.map(|extent| extent.blocks().filter(is_unread).count() as u64);
         unread.sum()
@@ -127,19 +126,15 @@ impl Engine {
     /// Each part of a file is a window of the reader that was opened ahead.
     fn fetch_parts(&mut self, id: ReaderId, parts: Parts, reads_on: bool) {
         self.readers.set_ahead(id, true);
-        let saturate = |blocks: u64| u32::try_from(blocks).unwrap_or(u32::MAX);
         for part in parts.iter().filter(|part| part.count > 0) {
             let size = saturate(part.count);
             // Where the file is read on, the reader goes on in time.
-            let async_size = if reads_on && part.first == 0 {
-                size / 2
-            } else {
-                0
+            let async_size = match reads_on && part.first == 0 {
+                true => size / 2,
+                false => 0,
             };
-            self.open_first(
-                id,
-                Window::forward(Block(saturate(part.first)), size, async_size),
-            );
+            let first = Block(saturate(part.first));
+            self.open_first(id, Window::forward(first, size, async_size));
         }
     }
 
@@ -149,7 +144,7 @@ impl Engine {
 
     /// The bytes that files ahead may take while this reader is at work.
     fn budget_ahead(&self, reader: ReaderId) -> Budget {
-        let block_bytes = u64::from(self.setup.settings.block_bytes);
+        let block_bytes = self.block_bytes();
         let device = self.device_of(reader, Block(0)).map(|(_, device)| device);
         let is_disk = |device: &&Device| {
             let profile = device.profile();

@@ -4,10 +4,11 @@
 //! members and bytes, here that becomes devices and blocks. A leaf: it calls no other stage.
 
 use super::Engine;
+use super::read::READER;
 use crate::known;
 use crate::layout::PlaceOnDevice;
 use crate::queues::Device;
-use crate::units::{Block, Bytes, DeviceId, Extent, FileId, Nanos, ReaderId};
+use crate::units::{Block, Bytes, DeviceId, Extent, FileId, Nanos, ReaderId, saturate};
 
 /// The invariant by which files are found.
 pub(super) const FILE: &str = "the file of a reader or a request is known";
@@ -40,10 +41,23 @@ impl Side {
 }
 
 impl Engine {
+    pub(super) fn block_bytes(&self) -> u64 {
+        self.setup.settings.block_bytes.into()
+    }
+
+    /// The file that a reader reads.
+    pub(super) fn file_id_of(&self, reader: ReaderId) -> Option<FileId> {
+        known(self.readers.reader(reader), READER).map(|reader| reader.file)
+    }
+
+    /// Number of blocks of so many bytes, never more than block numbers exist.
+    pub(super) fn blocks_in(&self, bytes: Bytes) -> u64 {
+        bytes.0.div_ceil(self.block_bytes()).min(u32::MAX.into())
+    }
+
     /// Where a block of a known file lies.
     pub(super) fn place(&self, file: FileId, block: Block) -> Option<PlaceOnDevice> {
-        let layout = &known(self.readers.file(file), FILE)?.layout;
-        Some(layout.place(u64::from(block.0) * u64::from(self.setup.settings.block_bytes)))
+        self.copy(file, block, 0)
     }
 
     /// The same of the copy that is read soonest.
@@ -95,13 +109,13 @@ impl Engine {
     }
 
     fn copies(&self, file: FileId, block: Block) -> usize {
-        let offset = u64::from(block.0) * u64::from(self.setup.settings.block_bytes);
+        let offset = u64::from(block.0) * self.block_bytes();
         let file = self.readers.file(file);
         file.map_or(1, |file| file.layout.copies(offset))
     }
 
     fn copy(&self, file: FileId, block: Block, copy: usize) -> Option<PlaceOnDevice> {
-        let offset = u64::from(block.0) * u64::from(self.setup.settings.block_bytes);
+        let offset = u64::from(block.0) * self.block_bytes();
         let layout = &known(self.readers.file(file), FILE)?.layout;
         Some(layout.copy(offset, copy.min(layout.copies(offset) - 1)))
     }
@@ -114,18 +128,14 @@ impl Engine {
 
     /// How many blocks of the file lie in one run from there on.
     pub(super) fn run_of(&self, place: &PlaceOnDevice) -> u32 {
-        let blocks = place.run.0 / u64::from(self.setup.settings.block_bytes);
-        u32::try_from(blocks).unwrap_or(u32::MAX).max(1)
+        saturate(place.run.0 / self.block_bytes()).max(1)
     }
 
     /// How many bytes of an extent exist.
     pub(super) fn bytes_of(&self, extent: Extent) -> Bytes {
-        let unit = u64::from(self.setup.settings.block_bytes);
-        let exist = self
-            .readers
-            .file(extent.file)
-            .map_or(0, |file| file.bytes.0);
-        let end = (extent.end() * unit).min(exist);
+        let unit = self.block_bytes();
+        let file = self.readers.file(extent.file);
+        let end = (extent.end() * unit).min(file.map_or(0, |file| file.bytes.0));
         Bytes(end.saturating_sub(u64::from(extent.first.0) * unit))
     }
 
@@ -142,11 +152,8 @@ impl Engine {
 
     /// Over how many devices a long window of a file is spread.
     pub(super) fn spread(&self, file: FileId) -> u32 {
-        let spread = self
-            .readers
-            .file(file)
-            .map_or(1, |file| file.layout.spread());
-        u32::try_from(spread).unwrap_or(u32::MAX)
+        let file = self.readers.file(file);
+        saturate(file.map_or(1, |file| file.layout.spread()))
     }
 
     /// The devices of a file, each once.
@@ -154,10 +161,4 @@ impl Engine {
         let file = self.readers.file(file);
         file.into_iter().flat_map(|file| file.layout.devices())
     }
-}
-
-/// Number of blocks of so many bytes, never more than block numbers exist.
-pub(super) fn blocks_in(bytes: Bytes, block_bytes: u32) -> u64 {
-    let blocks = bytes.0.div_ceil(u64::from(block_bytes));
-    blocks.min(u64::from(u32::MAX))
 }

@@ -23,7 +23,7 @@ use crate::readers::Pace;
 use crate::reads::Read;
 use crate::reclaim::Event;
 use crate::table::flag;
-use crate::units::{Block, Extent, FileId, ReadId, ReaderId, RequestId};
+use crate::units::{Block, Extent, ReadId, ReaderId, RequestId, saturate};
 
 /// Most blocks answered (and pinned) at once: 256 KiB of pages, enough to hide the round trip.
 const SERVE_MAX: u32 = 64;
@@ -54,14 +54,10 @@ impl Engine {
             });
             return Some(());
         }
-        let left = u32::try_from(blocks - u64::from(first.0)).unwrap_or(u32::MAX);
+        let left = saturate(blocks - u64::from(first.0));
         access.count = access.count.min(left).min(Self::READ_MAX);
         if fresh {
-            self.classify(Extent {
-                file,
-                first,
-                count: access.count,
-            });
+            self.classify(access.extent(file));
         }
         let asked = self.work.now;
         let pinned = Vec::new();
@@ -129,7 +125,7 @@ impl Engine {
         let is_missing = |engine: &Self| engine.memory.table.find(file, access.block).is_none();
         if is_missing(self) {
             match wants {
-                Wants::Idle => self.fetch_only(reader, file, access),
+                Wants::Idle => self.fetch_only(reader, access.extent(file)),
                 Wants::Blocks | Wants::Presence => self.miss(reader, access),
             }
         }
@@ -158,6 +154,7 @@ impl Engine {
         let (file, reader, access, alone) = (read.file, read.reader, read.access, read.alone);
         let wants = read.wants;
         let first = access.block;
+        let own = Extent::new(file, first, 1);
         let past_end = self
             .readers
             .file(file)
@@ -171,9 +168,10 @@ impl Engine {
         }
         if self.memory.table.find(file, first).is_none() {
             if alone || self.pace(file) == Pace::Hangs {
-                self.fetch_alone(reader, file, first);
+                // Its longer fetch failed, or the file's requests hang.
+                self.fetch(reader, own, Some(own), None);
             } else if self.is_announced(reader, first) {
-                self.fetch_only(reader, file, access);
+                self.fetch_only(reader, access.extent(file));
             } else if let Some((place, device)) = self.device_of(reader, first)
                 && self.queues.holds_back(device)
             {
@@ -202,12 +200,7 @@ impl Engine {
         // Before the mark: the window it opens may take this frame.
         self.reached(found.frame);
         self.take_mark(reader, access);
-        let extent = Extent {
-            file,
-            first,
-            count: 1,
-        };
-        self.advance(reader, extent);
+        self.advance(reader, own);
         Some(self.await_next(id))
     }
 
@@ -247,13 +240,7 @@ impl Engine {
             .min(SERVE_MAX)
             .min((self.memory.table.frames() / 8).max(1));
         let mut pinned = core::mem::take(&mut read.pinned);
-        for block in (Extent {
-            file,
-            first,
-            count: limit,
-        })
-        .blocks()
-        {
+        for block in Extent::new(file, first, limit).blocks() {
             if self.setup.sees_every_block && block != first {
                 self.show(reader, access.at(block));
             }
@@ -269,28 +256,19 @@ impl Engine {
             self.access(found.frame, Some(block) != previous);
             previous = Some(block);
         }
-        let served = Served::Blocks {
-            count: pinned.len() as u32,
-        };
-        self.advance(
-            reader,
-            Extent {
-                file,
-                first,
-                count: pinned.len() as u32,
-            },
-        );
+        let count = pinned.len() as u32;
+        self.advance(reader, Extent::new(file, first, count));
         if let Some(read) = self.reads.get_mut(id) {
             read.pinned = pinned;
         }
         self.note_served(reader);
-        self.answer(id, served);
+        self.answer(id, Served::Blocks { count });
     }
 
     /// The lookahead mark counts when its block is asked for, resident or in flight: the reader
     /// that waits then has two windows on the way, not one.
     fn take_mark(&mut self, reader: ReaderId, access: Access) {
-        let Some(file) = known(self.readers.reader(reader), READER).map(|r| r.file) else {
+        let Some(file) = self.file_id_of(reader) else {
             return;
         };
         if let Some(found) = self.memory.table.find(file, access.block)
@@ -342,11 +320,7 @@ impl Engine {
     /// First touches reported by the hit path.
     pub(super) fn touch(&mut self, reader: ReaderId, first: Block, count: u32) -> Option<()> {
         let file = self.readers.reader(reader)?.file;
-        let extent = Extent {
-            file,
-            first,
-            count: count.min(Self::READ_MAX),
-        };
+        let extent = Extent::new(file, first, count.min(Self::READ_MAX));
         for block in extent.blocks() {
             if let Some(found) = self.memory.table.find(file, block)
                 && found.flags & flag::FILLING == 0
@@ -390,26 +364,5 @@ impl Engine {
                 stream,
             });
         }
-    }
-
-    /// Fetches the missing blocks of an announced or an idle read: there is no pattern to look for.
-    fn fetch_only(&mut self, reader: ReaderId, file: FileId, access: Access) {
-        let extent = Extent {
-            file,
-            first: access.block,
-            count: access.count,
-        };
-        self.fetch(reader, extent, Some(extent), None);
-        self.rejoin(extent);
-    }
-
-    /// Fetches one block for a reader whose longer fetch failed.
-    fn fetch_alone(&mut self, reader: ReaderId, file: FileId, block: Block) {
-        let extent = Extent {
-            file,
-            first: block,
-            count: 1,
-        };
-        self.fetch(reader, extent, Some(extent), None);
     }
 }

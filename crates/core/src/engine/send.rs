@@ -56,9 +56,6 @@ impl Engine {
         if self.pace(extent.file) != Pace::Even {
             self.queues.write_off(id);
         }
-        if let Some(plan) = &mut self.producers.plan {
-            plan.requests.sent(id, self.work.now);
-        }
         self.ledger.requests += 1;
         self.ledger.request_bytes.0 += want.bytes.0;
         self.work.out.push_back(Output::Fetch(Fetch {

@@ -14,7 +14,7 @@ use crate::detect::{Access, Direction, Window};
 use crate::known;
 use crate::readers::File;
 use crate::shape::{Strip, Strips};
-use crate::units::{Block, DeviceId, ReaderId};
+use crate::units::{Block, DeviceId, ReaderId, saturate};
 
 struct View<'a> {
     window: Window,
@@ -47,13 +47,13 @@ impl Strips for View<'_> {
     }
 
     fn spread(&self) -> u32 {
-        u32::try_from(self.file.layout.spread()).unwrap_or(u32::MAX)
+        saturate(self.file.layout.spread())
     }
 
     fn strip(&self, block: Block) -> Option<Strip> {
         let offset = u64::from(block.0).checked_mul(self.block_bytes)?;
         let strip = self.file.layout.strip(offset)?;
-        let blocks = |bytes: u64| u32::try_from(bytes / self.block_bytes).unwrap_or(u32::MAX);
+        let blocks = |bytes: u64| saturate(bytes / self.block_bytes);
         let left = blocks(strip.left.0).max(1);
         Some(Strip {
             number: strip.number,
@@ -89,7 +89,7 @@ impl Engine {
             room: end.saturating_add(room).min(file.blocks).max(end),
             file,
             array: file.layout.devices().next()?,
-            block_bytes: self.setup.settings.block_bytes.into(),
+            block_bytes: self.block_bytes(),
         };
         if view.strip(window.start).is_none() {
             return Some(window);

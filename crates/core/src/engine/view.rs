@@ -63,7 +63,7 @@ impl Engine {
     #[must_use]
     pub fn bookkeeping(&self) -> Bytes {
         let frames = u64::from(self.memory.frames_usable());
-        let blocks = frames * u64::from(self.setup.settings.block_bytes);
+        let blocks = frames * self.block_bytes();
         Bytes(self.setup.settings.memory.0.saturating_sub(blocks))
     }
 
@@ -78,14 +78,13 @@ impl Engine {
             };
             let from = waiting.partition_point(|(id, _)| *id < reader);
             let mine = waiting[from..].iter().take_while(|(id, _)| *id == reader);
-            let mine: Vec<Block> = mine.map(|(_, block)| *block).collect();
             let first = views.len();
             for stream in state.streams().by_use() {
                 views.push(view(reader, state.file, &stream));
             }
-            for block in mine {
+            for (_, block) in mine {
                 // Streams may overlap; the engine takes the one that began last, and so do we.
-                let of = |view: &&mut StreamView| view.covers(block);
+                let of = |view: &&mut StreamView| view.covers(*block);
                 if let Some(view) = views[first..].iter_mut().rev().find(of) {
                     view.waiting += 1;
                 }

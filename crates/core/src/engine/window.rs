@@ -17,23 +17,21 @@ use super::read::READER;
 use crate::depth::{DeviceFacts, StreamFacts};
 use crate::detect::{Access, Ahead, Cause, Direction, Window};
 use crate::known;
-use crate::profile::Profile;
-use crate::queues::Wanted;
+use crate::queues::{Device, Wanted};
 use crate::reclaim::Event;
 use crate::stream::Stream;
 use crate::table::{Table, flag};
-use crate::units::{Block, Bytes, Extent, FileId, ReaderId};
+use crate::units::{Block, Bytes, Extent, FileId, ReaderId, saturate};
 
 struct View<'a> {
     table: &'a Table,
     file: FileId,
     limit: u32,
     room: u32,
-    block_bytes: u32,
+    block_bytes: u64,
     in_flight_max: u32,
-    profile: &'a Profile,
+    device: &'a Device,
     location: Bytes,
-    is_congested: bool,
 }
 
 impl Ahead for View<'_> {
@@ -52,14 +50,13 @@ impl Ahead for View<'_> {
     }
 
     fn switch(&self, distance: u32) -> u32 {
-        let unit = u64::from(self.block_bytes);
-        let distance = Bytes(u64::from(distance) * unit);
-        let bytes = self.profile.competitive_depth(distance, self.location);
-        saturate(bytes.0 / unit)
+        let distance = Bytes(u64::from(distance) * self.block_bytes);
+        let profile = self.device.profile();
+        saturate(profile.competitive_depth(distance, self.location).0 / self.block_bytes)
     }
 
     fn servers(&self) -> u32 {
-        self.profile.servers().min(self.in_flight_max)
+        self.device.profile().servers().min(self.in_flight_max)
     }
 
     fn room(&self) -> u32 {
@@ -67,7 +64,7 @@ impl Ahead for View<'_> {
     }
 
     fn is_congested(&self) -> bool {
-        self.is_congested
+        self.device.is_congested()
     }
 }
 
@@ -89,24 +86,18 @@ impl Engine {
             return;
         };
         self.ledger.thrashed += u64::from(lost);
-        self.memory.tell(Event::Missed(access.extent(file)));
-        self.change_streams(reader, |streams| streams.lost(access.block));
         let demand = access.extent(file);
+        self.memory.tell(Event::Missed(demand));
+        self.change_streams(reader, |streams| streams.lost(access.block));
         let window = self.decide(reader, Cause::Miss, access);
-        let ahead = window.map(|w| Extent {
-            file,
-            first: w.start,
-            count: w.size,
-        });
+        let ahead = window.map(|w| Extent::new(file, w.start, w.size));
         if !ahead.is_some_and(|w| w.contains(access.block)) {
-            self.fetch(reader, demand, Some(demand), None);
-            self.rejoin(demand);
+            self.fetch_only(reader, demand);
         }
         self.open_window(reader, Some(demand), window);
         // A window that is read backward ends with the blocks wanted: the memory may end before.
         if self.memory.table.find(file, access.block).is_none() {
-            self.fetch(reader, demand, Some(demand), None);
-            self.rejoin(demand);
+            self.fetch_only(reader, demand);
         }
     }
 
@@ -123,14 +114,14 @@ impl Engine {
                 };
                 self.defer(place.device, window);
             }
-            _ => self.trigger(reader, Cause::Mark, access),
+            _ => self.trigger(reader, access),
         }
     }
 
     /// A deferred window has its slot, unless a read that went on from there had it meanwhile.
     pub(super) fn open_deferred(&mut self, reader: ReaderId, access: Access, end: Block) {
         if self.end_of_windows(reader, access.block) == Some(end) {
-            self.trigger(reader, Cause::Mark, access);
+            self.trigger(reader, access);
         }
     }
 
@@ -144,15 +135,15 @@ impl Engine {
     }
 
     /// A lookahead mark was reached.
-    fn trigger(&mut self, reader: ReaderId, cause: Cause, access: Access) {
-        let window = self.decide(reader, cause, access);
+    fn trigger(&mut self, reader: ReaderId, access: Access) {
+        let window = self.decide(reader, Cause::Mark, access);
         self.open_window(reader, None, window);
     }
 
     /// Fetches a window and tells its detector if the memory allowed only a part of it.
     fn open_window(&mut self, reader: ReaderId, demand: Option<Extent>, window: Option<Window>) {
         let Some(window) = window else { return };
-        let Some(file) = known(self.readers.reader(reader), READER).map(|r| r.file) else {
+        let Some(file) = self.file_id_of(reader) else {
             return;
         };
         for (first, count) in window.pieces() {
@@ -178,7 +169,7 @@ impl Engine {
     /// Fetches the beginning of a file that no read has asked for, as a window of this reader; its
     /// detector learns of it when it meets the blocks.
     pub(super) fn open_first(&mut self, reader: ReaderId, window: Window) {
-        let Some(file) = known(self.readers.reader(reader), READER).map(|r| r.file) else {
+        let Some(file) = self.file_id_of(reader) else {
             return;
         };
         if window.size == 0 {
@@ -197,7 +188,7 @@ impl Engine {
 
     /// A read begins, or comes to its next block, for methods that see every one.
     pub(super) fn show_read(&mut self, reader: ReaderId, access: Access) {
-        let Some(file) = known(self.readers.reader(reader), READER).map(|r| r.file) else {
+        let Some(file) = self.file_id_of(reader) else {
             return;
         };
         let demand = access.extent(file);
@@ -227,7 +218,7 @@ impl Engine {
         question: impl FnOnce(&mut dyn crate::detect::Detect, &Access, &dyn Ahead) -> Option<Window>,
     ) -> Option<Window> {
         let bounds = self.bounds(reader, &access)?;
-        let file = known(self.readers.reader(reader), READER)?.file;
+        let file = self.file_id_of(reader)?;
         let place = self.place(file, access.block)?;
         let device = self.queues.device(place.device)?;
         let blocks = known(self.readers.file(file), FILE)?.blocks;
@@ -238,11 +229,10 @@ impl Engine {
             file,
             limit: bounds.limit,
             room: spare.saturating_sub(self.memory.reserve()),
-            block_bytes: self.setup.settings.block_bytes,
+            block_bytes: self.setup.settings.block_bytes.into(),
             in_flight_max: self.setup.settings.in_flight_max,
-            profile: device.profile(),
+            device,
             location: place.position,
-            is_congested: device.is_congested(),
         };
         let window = question(state.detect.as_mut(), &access, &view)?;
         if window.size == 0 || u64::from(window.start.0) >= blocks {
@@ -286,7 +276,7 @@ impl Engine {
     /// Limit of the depth method, in blocks instead of bytes, and cut to the slice: of each member
     /// of the file's layout alike, since a long window spreads over all of them.
     fn deep(&self, reader: ReaderId, access: &Access, stream: &Stream) -> Option<u64> {
-        let unit = u64::from(self.setup.settings.block_bytes);
+        let unit = self.block_bytes();
         let (here, device) = self.device_of(reader, access.block)?;
         let end = stream.next_block().unwrap_or(access.block);
         let (next, next_device) = self.device_of(reader, end)?;
@@ -301,7 +291,7 @@ impl Engine {
         let device = DeviceFacts {
             profile: device.profile(),
             distance: device.distance(),
-            streams: u32::try_from(self.streams_with(stream)).unwrap_or(u32::MAX),
+            streams: saturate(self.streams_with(stream)),
         };
         let limit = self.setup.depth.limit(&facts, &device).0;
         let slice = self.queues.slice_left(next_device, next.position.0).0;
@@ -340,18 +330,11 @@ impl Engine {
         let now = self.work.now;
         self.change_streams(reader, |streams| {
             let stream = streams.continued(block, window.direction, now);
-            let end = match window.direction {
-                Direction::Forward => window.end(),
-                Direction::Backward => u64::from(window.direction.position(window.start)) + 1,
-            };
+            let (_, end) = window.direction.span(window.start, window.size);
             stream.end = stream.end.max(end);
             stream.last_window = window.size;
             stream.last_async = window.async_size;
             stream.waited = false;
         });
     }
-}
-
-fn saturate(blocks: u64) -> u32 {
-    u32::try_from(blocks).unwrap_or(u32::MAX)
 }

@@ -35,23 +35,7 @@ pub(super) struct Work {
     pub(super) out: VecDeque<Output>,
 }
 
-/// One piece of it.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Task {
-    Grant(DeviceId, Want),
-    Read(ReadId),
-    Dispatch(DeviceId),
-}
-
 impl Work {
-    pub(super) fn next(&mut self) -> Option<Task> {
-        if let Some((device, want)) = self.granted.pop_front() {
-            return Some(Task::Grant(device, want));
-        }
-        let read = self.reads.pop_front().map(Task::Read);
-        read.or_else(|| self.devices.pop_front().map(Task::Dispatch))
-    }
-
     /// Whether a want of this device is to be decided.
     pub(super) fn has_granted(&self, device: DeviceId) -> bool {
         self.granted.iter().any(|(id, _)| *id == device)

@@ -19,8 +19,7 @@ use alloc::vec::Vec;
 
 use super::habit::{Habit, Parts};
 use super::{
-    ASKED_MAX, Asked, Budget, Counts, FILL, FREE, FilesAhead, FollowedRun, IDLE, OPENS, SAVED_MIN,
-    State, WINDOW,
+    ASKED_MAX, Asked, Budget, Counts, FILL, FREE, FilesAhead, IDLE, OPENS, SAVED_MIN, State, WINDOW,
 };
 use crate::next_file::{Limits, Place, RunId};
 use crate::protocol::Output;
@@ -39,13 +38,14 @@ impl FilesAhead {
             run.window = run.window.saturating_mul(2).min(self.limits.files);
             self.start = (self.start * 2).min(WINDOW);
         }
+        let wanted = run.window.saturating_sub(run.open);
         let room = match self.rest(at, budget) {
             Some(files) => {
                 // The folders after it are filled as well.
                 self.runs[at].window = self.limits.files;
                 files
             }
-            None => self.room(run_room(&self.runs[at])),
+            None => self.room(wanted),
         };
         let batch = self.expect(at, room, budget);
         let run = &mut self.runs[at];
@@ -178,11 +178,6 @@ impl FilesAhead {
             self.end_run(run.id, out);
         }
     }
-}
-
-/// How many files a run's window has room for.
-fn run_room(run: &FollowedRun) -> u32 {
-    run.window.saturating_sub(run.open)
 }
 
 /// Blocks fetched of a file of so many bytes; of one whose size is not known, as many as of any. No

@@ -23,7 +23,7 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use crate::units::{FolderId, ReaderId};
+use crate::units::{FolderId, ReaderId, scaled};
 
 /// Files whose reads are noted: more than threads that walk together have open.
 const SEEN_MAX: usize = 64;
@@ -139,10 +139,7 @@ impl Anchor {
         match self {
             Self::Begin => of.run.first,
             Self::End => blocks.saturating_sub(of.blocks.saturating_sub(of.run.first)),
-            Self::Part => {
-                let first = u128::from(of.run.first) * u128::from(blocks);
-                u64::try_from(first / u128::from(of.blocks.max(1))).unwrap_or(u64::MAX)
-            }
+            Self::Part => scaled(of.run.first, blocks, of.blocks.max(1)),
         }
     }
 }
@@ -227,10 +224,15 @@ impl Habits {
         });
     }
 
+    /// The file that a reader has open.
+    fn of_reader(&mut self, reader: ReaderId) -> Option<&mut Seen> {
+        let mut last = self.seen.iter_mut().rev();
+        last.find(|seen| seen.reader == Some(reader))
+    }
+
     /// Blocks were read.
     pub(crate) fn read(&mut self, reader: ReaderId, read: Run) {
-        let seen = self.seen.iter_mut().rev();
-        if let Some(seen) = seen.into_iter().find(|seen| seen.reader == Some(reader)) {
+        if let Some(seen) = self.of_reader(reader) {
             let count = read.count.min(seen.blocks.saturating_sub(read.first));
             if count > 0 {
                 seen.read(Run { count, ..read });
@@ -240,8 +242,7 @@ impl Habits {
 
     /// A reader is no more.
     pub(crate) fn closed(&mut self, reader: ReaderId) {
-        let seen = self.seen.iter_mut().rev();
-        if let Some(seen) = seen.into_iter().find(|seen| seen.reader == Some(reader)) {
+        if let Some(seen) = self.of_reader(reader) {
             (seen.reader, seen.is_over) = (None, true);
         }
     }

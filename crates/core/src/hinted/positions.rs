@@ -64,12 +64,6 @@ impl Positions {
         found >> (number % WORD_BITS) & 1 == 1
     }
 
-    /// Whether nothing is in it.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.levels.last().is_none_or(|top| top[0] == 0)
-    }
-
     /// The smallest number in it.
     #[must_use]
     pub fn first(&self) -> Option<u32> {
@@ -196,7 +190,6 @@ mod tests {
                 prop_assert_eq!(set.last(), model.last().copied());
                 prop_assert_eq!(set.first_from(number), model.range(number..).next().copied());
                 prop_assert_eq!(set.contains(number), model.contains(&number));
-                prop_assert_eq!(set.is_empty(), model.is_empty());
                 let end = number + 130;
                 let listed: u32 = set.words(number, end).map(|(_, word)| word.count_ones()).sum();
                 prop_assert_eq!(listed as usize, model.range(number..end).count());

@@ -10,13 +10,11 @@ use alloc::vec::Vec;
 use core::fmt::{self, Formatter};
 
 use super::LineError;
-use super::words::{Words, unexpected};
-use super::write::points;
+use super::words::{Words, three, unexpected};
+use super::write::{list, points};
 use crate::layout::{self, Array, MappedExtent, Placement};
 use crate::spec::Choice;
 use crate::units::{Bytes, DeviceId};
-
-const EXTENTS: &str = "offset:array:address,..";
 
 pub(super) fn write(f: &mut Formatter<'_>, placement: &Placement) -> fmt::Result {
     let Placement { arrays, extents } = placement;
@@ -31,11 +29,13 @@ pub(super) fn write(f: &mut Formatter<'_>, placement: &Placement) -> fmt::Result
         write!(f, "{space}layout {layout} members ")?;
         points(f, members.iter().map(|(on, at)| (on.0.into(), at.0)))?;
     }
-    for (i, MappedExtent { offset, array, at }) in extents.iter().enumerate() {
-        let before = if i == 0 { " extents " } else { "," };
-        write!(f, "{before}{offset}:{array}:{at}")?;
+    if extents.is_empty() {
+        return Ok(());
     }
-    Ok(())
+    f.write_str(" extents ")?;
+    list(f, extents, |f, MappedExtent { offset, array, at }| {
+        write!(f, "{offset}:{array}:{at}")
+    })
 }
 
 impl Words<'_> {
@@ -76,17 +76,10 @@ impl Words<'_> {
     }
 
     fn extents(&mut self) -> Result<Vec<MappedExtent>, LineError> {
-        let word = self.word(EXTENTS)?;
-        let extent = |text: &str| {
-            let mut numbers = text.split(':');
-            let extent = MappedExtent {
-                offset: Bytes(numbers.next()?.parse().ok()?),
-                array: numbers.next()?.parse().ok()?,
-                at: Bytes(numbers.next()?.parse().ok()?),
-            };
-            numbers.next().is_none().then_some(extent)
-        };
-        let extents: Option<Vec<_>> = word.split(',').map(extent).collect();
-        extents.ok_or_else(|| unexpected(EXTENTS, word))
+        self.list("offset:array:address,..", |text| {
+            let (offset, array, at) = three(text)?;
+            let (offset, at) = (Bytes(offset), Bytes(at));
+            Some(MappedExtent { offset, array, at })
+        })
     }
 }

@@ -8,7 +8,7 @@
 use alloc::sync::Arc;
 use core::str::FromStr;
 
-use super::words::{Words, unexpected};
+use super::words::{Words, three, unexpected};
 use super::{Entry, LineError};
 use crate::detect::Access;
 use crate::next_file::Entry as FolderEntry;
@@ -151,23 +151,18 @@ impl Words<'_> {
 
     /// `0:131072:4096,1:131090:0`, or a dash.
     fn folder_entries(&mut self) -> Result<Arc<[FolderEntry]>, LineError> {
-        const EXPECTED: &str = "rank:inode:bytes,.. or -";
         self.keyword("entries")?;
-        let word = self.word(EXPECTED)?;
-        if word == "-" {
+        if self.follows("-") {
             return Ok(Arc::default());
         }
-        let entry = |text: &str| {
-            let mut numbers = text.split(':');
-            let entry = FolderEntry {
-                name_rank: numbers.next()?.parse().ok()?,
-                inode: numbers.next()?.parse().ok()?,
-                bytes: numbers.next()?.parse().ok()?,
-            };
-            numbers.next().is_none().then_some(entry)
-        };
-        let entries: Option<Arc<[_]>> = word.split(',').map(entry).collect();
-        entries.ok_or_else(|| unexpected(EXPECTED, word))
+        self.list("rank:inode:bytes,.. or -", |text| {
+            let (name_rank, inode, bytes) = three(text)?;
+            Some(FolderEntry {
+                name_rank,
+                inode,
+                bytes,
+            })
+        })
     }
 
     fn output(&mut self) -> Result<Output, LineError> {

@@ -73,15 +73,21 @@ impl<'a> Words<'a> {
 
     /// Values by position, as in `0:8000000,1000:9000000`.
     pub(super) fn points(&mut self) -> Result<Vec<(Bytes, u64)>, LineError> {
-        const EXPECTED: &str = "position:value,..";
-        let word = self.word(EXPECTED)?;
-        word.split(',')
-            .map(|point| {
-                let (at, value) = point.split_once(':')?;
-                Some((Bytes(at.parse().ok()?), value.parse().ok()?))
-            })
-            .collect::<Option<Vec<_>>>()
-            .ok_or_else(|| unexpected(EXPECTED, word))
+        self.list("position:value,..", |point| {
+            let (at, value) = point.split_once(':')?;
+            Some((Bytes(at.parse().ok()?), value.parse().ok()?))
+        })
+    }
+
+    /// Entries between commas.
+    pub(super) fn list<T, L: FromIterator<T>>(
+        &mut self,
+        expected: &'static str,
+        entry: impl Fn(&str) -> Option<T>,
+    ) -> Result<L, LineError> {
+        let word = self.word(expected)?;
+        let entries: Option<L> = word.split(',').map(entry).collect();
+        entries.ok_or_else(|| unexpected(expected, word))
     }
 
     /// The line is over.
@@ -91,6 +97,14 @@ impl<'a> Words<'a> {
             None => Ok(()),
         }
     }
+}
+
+/// Three numbers between colons.
+pub(super) fn three<A: FromStr, B: FromStr, C: FromStr>(text: &str) -> Option<(A, B, C)> {
+    let (first, rest) = text.split_once(':')?;
+    let (second, third) = rest.split_once(':')?;
+    let (first, second) = (first.parse().ok()?, second.parse().ok()?);
+    Some((first, second, third.parse().ok()?))
 }
 
 fn parsed<T: FromStr>(word: &str, expected: &'static str) -> Result<T, LineError> {

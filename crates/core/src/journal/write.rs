@@ -11,6 +11,7 @@ use super::places;
 use crate::next_file::Entry as FolderEntry;
 use crate::profile::Profile;
 use crate::protocol::{Fetch, FetchOutcome, Input, Output, Served, Wants};
+use crate::spec::Or;
 use crate::units::Extent;
 
 impl Display for Entry {
@@ -46,7 +47,7 @@ impl Display for Input {
                 fresh,
                 wants,
             } => {
-                let previous = OrDash(access.previous.as_ref());
+                let previous = Or(access.previous.as_ref(), "-");
                 let (first, count) = (access.block, access.count);
                 let kind = if *fresh { "fresh" } else { "rest" };
                 let (verb, head) = match wants {
@@ -109,7 +110,7 @@ impl Display for Input {
                 entry,
                 reader,
             } => {
-                let reader = OrDash(reader.as_ref());
+                let reader = Or(reader.as_ref(), "-");
                 write!(f, "ahead {folder} entry {entry} reader {reader}")
             }
             Self::ForgetFolder { folder } => write!(f, "forget-folder {folder}"),
@@ -170,18 +171,6 @@ impl Display for Extent {
     }
 }
 
-/// An optional value; a dash stands for an absent one.
-struct OrDash<'a, T>(Option<&'a T>);
-
-impl<T: Display> Display for OrDash<'_, T> {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            Some(value) => value.fmt(f),
-            None => f.write_str("-"),
-        }
-    }
-}
-
 fn costs(f: &mut Formatter<'_>, profile: &Profile) -> fmt::Result {
     let switching = profile.switching_points().iter();
     let rate = profile.rate_points().iter();
@@ -200,22 +189,24 @@ fn folder_entries(f: &mut Formatter<'_>, entries: &[FolderEntry]) -> fmt::Result
     if entries.is_empty() {
         return f.write_str("-");
     }
-    for (i, entry) in entries.iter().enumerate() {
-        let comma = if i == 0 { "" } else { "," };
-        let FolderEntry {
-            name_rank,
-            inode,
-            bytes,
-        } = entry;
-        write!(f, "{comma}{name_rank}:{inode}:{bytes}")?;
-    }
-    Ok(())
+    list(f, entries, |f, entry| {
+        write!(f, "{}:{}:{}", entry.name_rank, entry.inode, entry.bytes)
+    })
 }
 
 pub(super) fn points(f: &mut Formatter<'_>, map: impl Iterator<Item = (u64, u64)>) -> fmt::Result {
-    for (i, (at, value)) in map.enumerate() {
-        let comma = if i == 0 { "" } else { "," };
-        write!(f, "{comma}{at}:{value}")?;
+    list(f, map, |f, (at, value)| write!(f, "{at}:{value}"))
+}
+
+/// Entries between commas.
+pub(super) fn list<T>(
+    f: &mut Formatter<'_>,
+    entries: impl IntoIterator<Item = T>,
+    write: impl Fn(&mut Formatter<'_>, T) -> fmt::Result,
+) -> fmt::Result {
+    for (i, entry) in entries.into_iter().enumerate() {
+        f.write_str(if i == 0 { "" } else { "," })?;
+        write(f, entry)?;
     }
     Ok(())
 }

@@ -8,11 +8,12 @@
 //! ```
 //!
 //! Strips of one member follow each other on it, so a long run of the file is one run on each
-//! member.
+//! member. It is [RAID-10](super::raid10) with one copy.
 
 use alloc::boxed::Box;
 
-use super::{Layout, Piece};
+use super::Layout;
+use super::raid10::Raid10;
 use crate::spec::{Knows, Method, Param, Spec};
 
 /// The strip of this and the other striped layouts.
@@ -39,44 +40,22 @@ pub const METHOD: Method<Box<dyn Layout>> = Method {
         params: &[STRIP],
     },
     build: |values| {
-        Box::new(Raid0 {
+        Box::new(Raid10 {
             strip: values.get("strip_bytes"),
+            copies: 1,
         })
     },
 };
 
-#[derive(Debug)]
-struct Raid0 {
-    strip: u64,
-}
-
-impl Layout for Raid0 {
-    fn piece(&self, offset: u64, members: usize) -> Piece {
-        let (strip, within) = (offset / self.strip, offset % self.strip);
-        let members = members.max(1) as u64;
-        Piece {
-            member: (strip % members) as usize,
-            offset: (strip / members) * self.strip + within,
-            bytes: self.strip - within,
-        }
-    }
-
-    fn unit(&self) -> u64 {
-        self.strip
-    }
-
-    fn accepts(&self, members: usize) -> bool {
-        (1..=usize::from(u16::MAX)).contains(&members)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::layout::Piece;
 
     #[test]
     fn a_window_across_strips_falls_into_pieces_that_follow_each_other_on_a_member() {
-        let raid = Raid0 { strip: 16 };
+        let (strip, copies) = (16, 1);
+        let raid = Raid10 { strip, copies };
         let piece = |member, offset, bytes| Piece {
             member,
             offset,

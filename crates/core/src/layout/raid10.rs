@@ -40,9 +40,9 @@ pub(crate) const METHOD: Method<Box<dyn Layout>> = Method {
 };
 
 #[derive(Debug)]
-struct Raid10 {
-    strip: u64,
-    copies: u64,
+pub(super) struct Raid10 {
+    pub(super) strip: u64,
+    pub(super) copies: u64,
 }
 
 impl Layout for Raid10 {

@@ -22,7 +22,7 @@
 use alloc::vec::Vec;
 
 use crate::profile::{Profile, RATE_RANGE, SWITCHING_MAX};
-use crate::units::{Bytes, Nanos};
+use crate::units::{Bytes, Nanos, scaled};
 
 /// Classes of sizes: up to 4 KiB, 8 KiB, .. 4 MiB and longer.
 const SIZES: usize = 11;
@@ -164,8 +164,7 @@ impl Costs {
     }
 
     fn transfer(&self, bytes: u64) -> u64 {
-        let time = u128::from(bytes) * u128::from(self.per_mib) / u128::from(MIB);
-        u64::try_from(time).unwrap_or(u64::MAX)
+        scaled(bytes, self.per_mib, MIB)
     }
 
     /// The cost of going so far: its own mean, that of all, or the profile's.
@@ -185,8 +184,7 @@ impl Costs {
     /// because a device that transfers a hundred times as fast as a disk does not seek like one.
     fn unpaid(&self, cost: Nanos) -> u64 {
         let told = per_mib(self.told.rate(Bytes(0)));
-        let part = u128::from(cost.0) * u128::from(self.per_mib.min(told)) / u128::from(told);
-        u64::try_from(part).unwrap_or(u64::MAX)
+        scaled(cost.0, self.per_mib.min(told), told)
     }
 
     fn is_known(&self, mean: &Mean) -> bool {
@@ -234,8 +232,7 @@ impl Costs {
 
     /// Has the device itself become slower or faster? Then all is scaled, seen of late or not.
     fn follow(&mut self, time: u64, expected: u64) {
-        let ratio = u128::from(time) * u128::from(ONE) / u128::from(expected);
-        let ratio = u64::try_from(ratio).unwrap_or(u64::MAX).clamp(1, ONE * ONE);
+        let ratio = scaled(time, ONE, expected).clamp(1, ONE * ONE);
         let side = (
             u64::from(ratio > ONE * 3 / 2),
             u64::from(ratio < ONE * 2 / 3),
@@ -257,10 +254,7 @@ impl Costs {
 
     /// Every cost becomes so many 256ths of its estimate.
     fn scale(&mut self, by: u64) {
-        let scaled = |value: u64| {
-            let value = u128::from(value) * u128::from(by) / u128::from(ONE);
-            u64::try_from(value).unwrap_or(u64::MAX).min(TIME_MAX)
-        };
+        let scaled = |value| scaled(value, by, ONE).min(TIME_MAX);
         self.per_mib = scaled(self.per_mib).max(1);
         for mean in self.sizes.iter_mut().flatten().chain(&mut self.distances) {
             mean.time = scaled(mean.time);
@@ -345,8 +339,7 @@ impl Costs {
             let least = self.kinds[0].max(HOST_COST);
             *cost = Nanos(cost.0.clamp(least, SWITCHING_MAX.0));
         }
-        let rate = u128::from(MIB) * 1_000_000_000 / u128::from(self.per_mib.max(1));
-        let rate = u64::try_from(rate).unwrap_or(u64::MAX);
+        let rate = MIB * 1_000_000_000 / self.per_mib.max(1);
         let rate = rate.clamp(*RATE_RANGE.start(), *RATE_RANGE.end());
         let profile = Profile::new(points, Vec::from([(Bytes(0), rate)]));
         let profile = profile.and_then(|profile| profile.with_servers(servers));

@@ -28,7 +28,7 @@ use super::single::Single;
 use super::{Confidence, Measure, Sample};
 use crate::profile::{Profile, SERVERS_MAX};
 use crate::spec::{Knows, Method, Spec};
-use crate::units::{Bytes, Nanos};
+use crate::units::{Bytes, Nanos, saturate};
 
 pub(super) const METHOD: Method<Box<dyn Measure>> = Method {
     spec: Spec {
@@ -224,7 +224,7 @@ impl Measure for Online {
         }
         let cheap = self.profile.switching(Bytes(u64::MAX)).0 < LATE;
         let time = LATE * if cheap { CHEAP } else { 1 } * u64::from(self.servers.whole());
-        let late = u32::try_from(time / self.mean.max(1)).unwrap_or(u32::MAX);
+        let late = saturate(time / self.mean.max(1));
         let late = late.saturating_add(1);
         let least = limits.by_servers.max(limits.floor);
         least.max(late).min(limits.most)
@@ -278,7 +278,6 @@ impl Measure for Online {
         Confidence {
             samples: self.costs.requests() + self.single.held(),
             switches: self.costs.switches(),
-            knows_servers: self.servers.is_known,
             saw_servers: self.servers.was_seen,
         }
     }

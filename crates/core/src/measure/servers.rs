@@ -13,6 +13,7 @@
 
 use super::Sample;
 use crate::profile::SERVERS_MAX;
+use crate::units::{saturate, scaled};
 
 /// Servers are counted in 256ths.
 pub(super) const ONE: u64 = 256;
@@ -60,9 +61,7 @@ impl Servers {
     /// To the nearest whole number.
     pub(super) fn whole(&self) -> u32 {
         let servers = (self.count + ONE / 2) / ONE;
-        u32::try_from(servers)
-            .unwrap_or(u32::MAX)
-            .clamp(1, SERVERS_MAX - 1)
+        saturate(servers).clamp(1, SERVERS_MAX - 1)
     }
 
     pub(super) fn is_one(&self) -> bool {
@@ -130,8 +129,7 @@ impl Epoch {
 
     /// In 256ths.
     fn servers(&self) -> u64 {
-        let servers = u128::from(self.ahead) * u128::from(ONE) / u128::from(self.took.max(1));
-        let servers = u64::try_from(servers).unwrap_or(u64::MAX);
+        let servers = scaled(self.ahead, ONE, self.took.max(1));
         servers.clamp(ONE, u64::from(SERVERS_MAX - 1) * ONE)
     }
 

@@ -17,7 +17,7 @@ use alloc::vec::Vec;
 use super::Sample;
 use super::costs::{CACHED, CLIP, Costs, ONE};
 use crate::profile::SWITCHING_MAX;
-use crate::units::{Bytes, Nanos};
+use crate::units::{Bytes, Nanos, scaled};
 
 /// A request that had the device for itself after so many in a row that had is taken as it is.
 const ALONE: u32 = 128;
@@ -160,10 +160,8 @@ impl Convoy {
 
     /// Each request took its part of the time.
     fn end(&mut self, costs: &mut Costs) {
-        let (took, expected) = (u128::from(self.took), u128::from(self.expected.max(1)));
         for request in self.requests.drain(..) {
-            let part = u128::from(request.expected) * took / expected;
-            let part = u64::try_from(part).unwrap_or(u64::MAX);
+            let part = scaled(request.expected, self.took, self.expected.max(1));
             costs.learn(request.distance, request.bytes, Nanos(part));
         }
         (self.took, self.expected) = (0, 0);

@@ -30,7 +30,7 @@ use alloc::vec::Vec;
 use super::{BYTES, CONFIRM, FILES, Limits, NextFile, Opened, Place, RunId, Step};
 use crate::folder::{Folder, Folders, Order, Pass};
 use crate::spec::{Knows, Method, Spec};
-use crate::units::{Bytes, FolderId};
+use crate::units::{Bytes, FolderId, saturate};
 
 pub(super) const METHOD: Method<Box<dyn NextFile>> = Method {
     spec: Spec {
@@ -45,7 +45,7 @@ pub(super) const METHOD: Method<Box<dyn NextFile>> = Method {
         Box::new(Directory {
             confirm: values.get("confirm"),
             limits: Limits {
-                files: u32::try_from(values.get("files")).unwrap_or(u32::MAX),
+                files: saturate(values.get("files")),
                 bytes: Bytes(values.get("bytes")),
             },
             walks: BTreeMap::new(),

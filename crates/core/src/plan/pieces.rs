@@ -9,7 +9,7 @@
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-use super::pieces_requested::Progress;
+use super::progress::Progress;
 use crate::hinted::BlockNo;
 use crate::units::{Block, Extent, FileId};
 

@@ -10,6 +10,8 @@
 //! requests, and right ones use the whole memory after some rounds. The content of hints plays no
 //! part.
 
+use crate::units::saturate;
+
 /// Pieces fetched ahead for each disk before any hint has proved right: enough to keep a disk busy
 /// through one reaction of its reader.
 const FIRST: u32 = 8;
@@ -54,7 +56,7 @@ impl Trust {
 
     /// So many hints were passed over.
     pub(super) fn shrink(&mut self, missed: u64) {
-        let less = u32::try_from(missed).unwrap_or(u32::MAX);
+        let less = saturate(missed);
         let left = self.pieces.saturating_sub(less);
         self.pieces = left.max(self.least).min(self.most);
     }

@@ -12,11 +12,11 @@
 use alloc::boxed::Box;
 
 use super::arm::Arm;
-use super::load::{Load, Sent, Transfer, WAITED_TIMES};
+use super::load::{Load, Sent, WAITED_TIMES};
 use super::queue::{Class, Queue, Want};
 use crate::measure::Measure;
 use crate::profile::Profile;
-use crate::units::{Bytes, Nanos};
+use crate::units::{Bytes, Nanos, scaled};
 
 /// So many late requests in a row, and it is the server that is slow: its [costs](crate::measure) are learned
 /// from them.
@@ -148,9 +148,10 @@ impl Device {
         let time = |bytes| self.measure.expected(Bytes(u64::MAX), Bytes(bytes)).0;
         let (fixed, unit) = (time(1), time(UNIT));
         let bound = SHORT.0.max(fixed.saturating_mul(WAITED_TIMES));
-        let bytes = u128::from(bound - fixed.min(bound)) * u128::from(UNIT);
-        let bytes = bytes.checked_div(u128::from(unit - fixed.min(unit)));
-        bytes.map_or(u64::MAX, |bytes| u64::try_from(bytes).unwrap_or(u64::MAX))
+        match unit.saturating_sub(fixed) {
+            0 => u64::MAX,
+            transfer => scaled(bound.saturating_sub(fixed), UNIT, transfer),
+        }
     }
 
     /// Most requests it should have now beside those that hang.
@@ -232,12 +233,9 @@ impl Device {
         let distance = self.arm.distance_to(want.position);
         let expected = self.measure.expected(distance, want.bytes);
         let servers = self.servers();
-        let transfer = Transfer {
-            position: want.position,
-            distance,
-            bytes: want.bytes,
-        };
-        let sent = self.load.begin(now, expected, transfer, servers);
+        let sent = self
+            .load
+            .begin(now, expected, distance, want.bytes, servers);
         let depth = self.depth();
         self.arm.move_to(
             want.position,
@@ -249,13 +247,13 @@ impl Device {
         sent
     }
 
-    /// A fetch ended, now; `is_whole` if it was carried out. Returns whether it came so late that others should not
+    /// A fetch from `position` on ended, now; `is_whole` if it was carried out. Returns whether it came so late that others should not
     /// wait for its like. It tells nothing of the costs, unless all come so late: the server is slow.
-    pub(super) fn end(&mut self, now: Nanos, sent: &Sent, is_whole: bool) -> bool {
+    pub(super) fn end(&mut self, now: Nanos, position: u64, sent: &Sent, is_whole: bool) -> bool {
         let is_late = self.profile().is_served() && self.load.is_late(sent, now, self.servers());
         let sample = self.load.end(now, sent, is_late);
         if is_whole {
-            self.arm.serve(sent.position, sample.bytes.0);
+            self.arm.serve(position, sample.bytes.0);
         }
         if is_whole && (!is_late || self.load.late() >= LATE_MAX) {
             self.measure.ended(&sample);
@@ -302,7 +300,7 @@ mod tests {
             }
             assert_eq!(device.in_flight(), expected, "{memory} bytes, {bytes} each");
             for sent in sent {
-                device.end(Nanos(1), &sent, true);
+                device.end(Nanos(1), 0, &sent, true);
             }
             assert_eq!(device.load.bytes(), 0);
         }

@@ -33,8 +33,6 @@ const LOOK: Nanos = Nanos(200_000_000);
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Sent {
     pub(crate) sample: Sample,
-    /// Where it begins on the device.
-    pub(super) position: u64,
     /// How long it should take alone.
     alone: Nanos,
     /// The same as it counts for others; nothing if it was sent beside requests that do not come back.
@@ -43,14 +41,6 @@ pub(crate) struct Sent {
     is_written_off: bool,
     /// Whether it is known to hang.
     pub(crate) hangs: bool,
-}
-
-/// The transfer of a fetch: where, how far from the end of the one that went out before it, and how much.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Transfer {
-    pub(super) position: u64,
-    pub(super) distance: Bytes,
-    pub(super) bytes: Bytes,
 }
 
 /// See the [module](self). Times that a device's requests take one after the other are divided by the
@@ -164,19 +154,16 @@ impl Load {
         }
     }
 
-    /// A fetch goes out, now, that should take so long alone.
+    /// A fetch of so many bytes goes out, now, so far from the end of the one before it; it should take so long
+    /// alone.
     pub(super) fn begin(
         &mut self,
         now: Nanos,
         expected: Nanos,
-        transfer: Transfer,
+        distance: Bytes,
+        bytes: Bytes,
         servers: u64,
     ) -> Sent {
-        let Transfer {
-            position,
-            distance,
-            bytes,
-        } = transfer;
         // Requests behind a device that answers no more are reckoned apart: neither waits for the other.
         let is_apart = self.is_stalled(now, servers);
         let before = if is_apart { 0 } else { self.ahead.0 };
@@ -202,7 +189,6 @@ impl Load {
         };
         Sent {
             sample,
-            position,
             alone: expected,
             expected: if is_apart { Nanos(0) } else { expected },
             is_written_off: false,

@@ -7,7 +7,7 @@
 use alloc::vec::Vec;
 
 use super::{Device, Queues};
-use crate::units::{Bytes, DeviceId, Nanos, RequestId};
+use crate::units::{Bytes, DeviceId, Nanos, RequestId, saturate};
 
 /// While requests hang, a fetch takes at most this part of the frames that do not hang with them. Half of
 /// those may be in flight: 64 objects more can be tried before the next that hang are known.
@@ -30,7 +30,7 @@ impl Queues {
     /// Frames of requests that hang, lost until those end.
     pub(crate) fn hung_frames(&self) -> u32 {
         let hung: u64 = self.devices.values().map(|d| d.load.bytes_hung()).sum();
-        u32::try_from(hung.div_ceil(self.block_bytes)).unwrap_or(u32::MAX)
+        saturate(hung.div_ceil(self.block_bytes))
     }
 
     /// Most blocks that a fetch may take, of so many frames.

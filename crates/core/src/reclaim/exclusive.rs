@@ -85,7 +85,7 @@ impl Reclaim for Exclusive {
                 if flags & wanted == wanted && flags & flag::PINNED == 0 {
                     let is_spent = flags & flag::REFERENCED != 0;
                     debug_assert!(!is_spent || self.spent > 0, "{frame:?} was not counted");
-                    self.spent -= u32::from(flags & flag::REFERENCED != 0);
+                    self.spent -= u32::from(is_spent);
                     return Some(Victim::Frame(frame));
                 }
                 cache.push(&mut self.queue, frame);

@@ -11,6 +11,8 @@
 //! of the reads alone, but for the first grant. Example, S = 160: a random read of 4 blocks earns
 //! 8, a window of 64 that serves four reads of 16 earns 739 and costs 224.
 
+use crate::units::saturate;
+
 /// Allowance beyond reads alone, one part in so many: 5 %.
 const ALLOWED: i64 = 20;
 
@@ -52,13 +54,13 @@ impl Account {
     /// The longest window it covers, in blocks.
     pub(super) fn covers(&self, switch: u32) -> u32 {
         let left = self.balance.saturating_sub(switch.into()).max(0);
-        u32::try_from(left).unwrap_or(u32::MAX)
+        saturate(left)
     }
 
     /// How many fetches of so many blocks it covers.
     pub(super) fn covers_pieces(&self, blocks: u32, switch: u32) -> u32 {
         let each = i64::from(switch) + i64::from(blocks);
-        u32::try_from(self.balance.max(0) / each.max(1)).unwrap_or(u32::MAX)
+        saturate(self.balance.max(0) / each.max(1))
     }
 
     fn add(&mut self, blocks: i64) {

@@ -59,11 +59,7 @@ impl Read {
 
     /// Where it begins and ends along a direction.
     pub(super) fn along(self, direction: Direction) -> (u64, u64) {
-        let begin = match direction {
-            Direction::Forward => self.begin,
-            Direction::Backward => direction.position(Block(self.end.saturating_sub(1))),
-        };
-        (begin.into(), u64::from(begin) + u64::from(self.len()))
+        direction.span(self.first(), self.len())
     }
 }
 

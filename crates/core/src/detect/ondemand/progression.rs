@@ -23,7 +23,7 @@ use alloc::vec::Vec;
 use super::account::Account;
 use super::confirm::{Read, Recent, Shape};
 use crate::detect::{Access, Ahead, Cause, Direction, Stride, Window, initial_size, next_size};
-use crate::units::Block;
+use crate::units::{Block, saturate};
 
 /// Progressions kept, the most recently used ones: some readers in turn, and the columns of a
 /// table.
@@ -127,10 +127,7 @@ impl Progression {
         } = self.shape;
         let (step, per) = match self.is_sparse {
             true => (step, 1),
-            false => (
-                u32::try_from(self.span).unwrap_or(u32::MAX),
-                u32::try_from(self.reads).unwrap_or(u32::MAX),
-            ),
+            false => (saturate(self.span), saturate(self.reads)),
         };
         let size = size.min(END.saturating_sub(from));
         let (first, read) = match direction {
@@ -379,7 +376,7 @@ impl Progressions {
             .min(ahead.servers().min(PIECES_MAX))
             .min(ahead.limit().min(ahead.room()) / count)
             .min(self.account.covers_pieces(count, switch))
-            .min(u32::try_from(left).unwrap_or(u32::MAX));
+            .min(saturate(left));
         let size = u64::from(number.checked_sub(1)?) * u64::from(step) + u64::from(count);
         // The first block, in the file, of the first piece, in the order of reading.
         let mark = match direction {

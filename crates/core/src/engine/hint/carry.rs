@@ -92,7 +92,7 @@ impl Engine {
                     requests += 1;
                     let id = self.open_request(place, extent.file, *block, None);
                     if let Some(plan) = &mut self.producers.plan {
-                        plan.requests.add(id, piece);
+                        plan.requests.insert(id, piece);
                     }
                     id
                 }

@@ -62,22 +62,18 @@ impl Engine {
 
     /// A reader took blocks, or will not take them any more.
     pub(in crate::engine) fn taken(&mut self, reader: ReaderId, taken: &Extent) {
-        let ended = self
-            .producers
-            .plan
-            .as_mut()
-            .map(|plan| plan.read(reader, taken));
-        self.leave(ended.unwrap_or_default());
+        if let Some(plan) = &mut self.producers.plan {
+            let ended = plan.read(reader, taken);
+            self.leave(ended);
+        }
     }
 
     /// The reader has moved on from its pieces in use, but for these.
-    fn leave_others(&mut self, id: ReaderId, stays: &[BlockNo]) {
-        let left = self
-            .producers
-            .plan
-            .as_mut()
-            .map(|plan| plan.go_on(id, stays));
-        self.leave(left.unwrap_or_default());
+    pub(in crate::engine) fn leave_others(&mut self, id: ReaderId, stays: &[BlockNo]) {
+        if let Some(plan) = &mut self.producers.plan {
+            let left = plan.go_on(id, stays);
+            self.leave(left);
+        }
     }
 
     /// Pieces that their reader is done with: their mark brings the next one in.
@@ -92,11 +88,6 @@ impl Engine {
                 self.mark(file, first);
             }
         }
-    }
-
-    /// A reader closes its file, and so releases its pieces.
-    pub(in crate::engine) fn close_hints(&mut self, id: ReaderId) {
-        self.leave_others(id, &[]);
     }
 
     /// Whether this reader is at a piece with this block in it.
