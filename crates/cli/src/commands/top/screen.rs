@@ -93,7 +93,7 @@ pub(super) fn draw(
     }
 }
 
-/// A line of pairs as [`line`] makes it, in as many lines as its pairs need.
+/// A line of pairs as [`line()`] makes it, in as many lines as its pairs need.
 fn folded(line: Line<'_>, width: usize) -> Vec<Line<'_>> {
     let mut spans = line.spans.into_iter();
     let mut lines = vec![Line::from_iter(spans.by_ref().take(2))];
