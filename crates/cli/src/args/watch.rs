@@ -34,7 +34,7 @@ pub enum Scheduler {
     forerun watch --exclude program=rsync --exclude uid=33 /dev/sdb1"
 )]
 pub struct Watch {
-    /// A mount point, a folder, or a block device
+    /// A mount point, a folder (the files below it), or a block device
     #[arg(value_name = "PATH", required = true)]
     pub paths: Vec<PathBuf>,
 

@@ -94,7 +94,7 @@ fn processes_of_a_trace_are_readers_whichever_files_they_read() {
         "simulate --trace {nameless} --preset none --readers-by pid"
     ));
     let error = String::from_utf8_lossy(&assert.code(2).get_output().stderr).into_owned();
-    let wanted = "--readers-by pid: the trace has no numbers of processes";
+    let wanted = "--readers-by pid: the trace names no process";
     assert!(error.contains(wanted), "{error}");
 }
 

@@ -151,7 +151,7 @@ impl fmt::Display for Refusal {
                 "demand-lru and hinted methods follow one reader in a closed loop: take presets of the engine",
             ),
             Self::Untimed => f.write_str("the trace has no times of arrival"),
-            Self::Nameless => f.write_str("the trace has no numbers of processes"),
+            Self::Nameless => f.write_str("the trace names no process: a csv does in a column pid, and so does blkparse"),
             Self::Opened => write!(
                 f,
                 "more than {} open files, counted for each process",

@@ -141,8 +141,9 @@ impl Record {
         Self::create(&path, knobs).map_err(|error| match error.kind() {
             io::ErrorKind::WouldBlock => {
                 let holder = holder(&path).unwrap_or_else(|| "another process".to_owned());
-                let why =
-                    format!("the read-ahead of bdi {bdi} is changed by {holder}: end it first");
+                let why = format!(
+                    "the read-ahead of bdi {bdi} is changed by {holder}: end it first, by SIGTERM (`kill`)"
+                );
                 Failure::unusable(&path, why)
             }
             _ => Failure::unusable(&path, plain(&error)),
