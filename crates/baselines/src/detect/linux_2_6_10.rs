@@ -23,24 +23,6 @@
 //!   47    48   32              [33, 58)              not above the limit
 //!   48    49   33   [58, 90)   [33, 58)   [58, 90)   (49 + 16 + 1) / 2 is above it
 //! ```
-//!
-//! A seek, from page 7 to page 100: the run of 8 pages goes into the average.
-//!
-//! ```text
-//! page   run   average   read
-//!    0     1   16        [0, 16)
-//!    7     8   16
-//!  100     1   12        [100, 112)    (16 + 8) / 2
-//! ```
-//!
-//! Congestion: the queue is congested while the reader is at pages 0 to 15.
-//!
-//! ```text
-//! page    as shipped                corrected   current
-//!    0    refused; page 0 alone     [0, 16)     [0, 16)    the same in both
-//!    1    page 1 alone                          [0, 16)    and so each page up to 15
-//!   16    [16, 33)                  [16, 33)    [16, 33)
-//! ```
 
 use alloc::boxed::Box;
 
@@ -50,6 +32,25 @@ use forerun_core::spec::{Knows, Method, Spec};
 use super::linux_2_6_3::by_two;
 use crate::pages::{CORRECTED, Pages, Version};
 
+/// The rule at a seek and under congestion, by two examples.
+///
+/// A seek, from page 7 to page 100: the run of 8 pages goes into the average.
+///
+/// ```text
+/// page   run   average   read
+///    0     1   16        [0, 16)
+///    7     8   16
+///  100     1   12        [100, 112)    (16 + 8) / 2
+/// ```
+///
+/// Congestion: the queue is congested while the reader is at pages 0 to 15.
+///
+/// ```text
+/// page    as shipped                corrected   current
+///    0    refused; page 0 alone     [0, 16)     [0, 16)    the same in both
+///    1    page 1 alone                          [0, 16)    and so each page up to 15
+///   16    [16, 33)                  [16, 33)    [16, 33)
+/// ```
 pub(super) const METHOD: Method<Box<dyn Detect>> = Method {
     spec: Spec {
         name: "linux-2.6.10",

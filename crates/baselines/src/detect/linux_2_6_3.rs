@@ -17,27 +17,6 @@
 //!   17   32          [34, 66)   [16, 34)   [34, 66)
 //! ```
 //!
-//! A seek, from page 3 to page 100, by either reading of the open step (below): the next size at page 3 is 22.
-//!
-//! ```text
-//! page   a quarter off          two pages off
-//!  100   [100, 117)   22 - 5    [100, 120)   22 - 2
-//!  101   [117, 136)   17 + 2    [120, 142)   20 + 2    ahead
-//! ```
-//!
-//! Congestion: the queue is congested while the reader is at pages 1 to 17. The window of page 1 is refused and
-//! counts as read; `corrected`, [16, 34) is read at page 1 and [34, 66) at page 17, as above.
-//!
-//! ```text
-//! page   next size   read                      current    ahead
-//!    0   16          [0, 16)                   [0, 16)
-//!    1   15          refused                   [0, 16)    [16, 34)   16 - 1
-//!   16   29          page 16 alone             [16, 34)              32 - 3
-//!   17   25          refused; page 17 alone    [16, 34)   [34, 65)   29 - 1, then - 3
-//!   18   24          page 18 alone             [16, 34)   [34, 65)   + 2 - 3, and so up to page 34
-//!   35   7           [65, 75); page 35 alone   [34, 65)   [65, 75)   8 + 2 read, then - 3
-//! ```
-//!
 //! **Open:** how much a page elsewhere takes off the next size. Linux 2.5 took a quarter and left at
 //! least 4, Linux 2.6.7 took 2; of 2.6.3 no source was read. `miss_step` is 0 for the quarter, 1 for
 //! 2: then a file not read from its beginning has no window until 4 pages in a row were missing.
@@ -52,6 +31,28 @@ use forerun_core::spec::{Knows, Method, Param, Spec};
 
 use crate::pages::{CORRECTED, Pages, Version};
 
+/// The rule at a seek and under congestion, by two examples.
+///
+/// A seek, from page 3 to page 100, by either reading of the open step ([module](self)): the next size at page 3 is 22.
+///
+/// ```text
+/// page   a quarter off          two pages off
+///  100   [100, 117)   22 - 5    [100, 120)   22 - 2
+///  101   [117, 136)   17 + 2    [120, 142)   20 + 2    ahead
+/// ```
+///
+/// Congestion: the queue is congested while the reader is at pages 1 to 17. The window of page 1 is refused and
+/// counts as read; `corrected`, [16, 34) is read at page 1 and [34, 66) at page 17, as above.
+///
+/// ```text
+/// page   next size   read                      current    ahead
+///    0   16          [0, 16)                   [0, 16)
+///    1   15          refused                   [0, 16)    [16, 34)   16 - 1
+///   16   29          page 16 alone             [16, 34)              32 - 3
+///   17   25          refused; page 17 alone    [16, 34)   [34, 65)   29 - 1, then - 3
+///   18   24          page 18 alone             [16, 34)   [34, 65)   + 2 - 3, and so up to page 34
+///   35   7           [65, 75); page 35 alone   [34, 65)   [65, 75)   8 + 2 read, then - 3
+/// ```
 pub(super) const METHOD: Method<Box<dyn Detect>> = Method {
     spec: Spec {
         name: "linux-2.6.3",
