@@ -342,7 +342,7 @@ impl<'a> Grid<'a> {
         }
     }
 
-    /// The trace has what its readers and times are made of.
+    /// The trace has arrivals for a loop that follows them, and processes for readers by process.
     fn check_trace(&self, recorded: &Recorded) -> Result<(), Refusal> {
         let (told, by_process) = (recorded.told(), self.pacing.readers == Readers::Process);
         if self.pacing.when != Loop::Closed && !told.says_arrival {

@@ -24,7 +24,7 @@ pub struct Opened {
 }
 
 impl Opened {
-    /// Most of them: what one process may have, and 200 MB in a simulated host.
+    /// Most of them, as many as of devices: in a simulated host each has a stream of the engine, and its steps.
     pub const MAX: usize = 1 << 16;
 
     /// Those of so many regions by readers that are told by their region.

@@ -226,8 +226,12 @@ impl<'a> Streamed<'a> {
                 shared.requests = None;
                 return None;
             }
+            let Some(queue) = shared.queues.get_mut(own) else {
+                self.fail(RequestsError::Changed);
+                return None;
+            };
             shared.queued += 1;
-            shared.queues.get_mut(own)?.push_back(request);
+            queue.push_back(request);
         }
     }
 

@@ -18,27 +18,30 @@ const DISK: &str = "switching(cost_ns=2000000,rate_bytes_per_second=8192000)";
 /// Time of a request there: 2 ms to go to its place, and 1 ms for a block.
 const SERVICE: u64 = 3_000_000;
 
+/// A read of a block.
+fn block(device: u32, number: u64, arrival: Option<u64>) -> Record {
+    Record {
+        device,
+        arrival: arrival.map(Nanos),
+        ..Record::range(number * BLOCK, BLOCK as u32).unwrap()
+    }
+}
+
 /// Reads of a block: device, number, time of arrival.
 fn input(reads: Vec<(u32, u64, Option<u64>)>) -> Input {
+    let block = |(device, number, arrival)| block(device, number, arrival);
+    input_of(reads.into_iter().map(block).collect(), None)
+}
+
+fn input_of(reads: Vec<Record>, think: Option<Nanos>) -> Input {
     let open = move || -> Result<Records<'static>, TraceError> {
-        let record = |(device, number, arrival): (u32, u64, Option<u64>)| {
-            let range = Record::range(number * BLOCK, BLOCK as u32).unwrap();
-            let arrival = arrival.map(Nanos);
-            Ok((
-                None,
-                Record {
-                    device,
-                    arrival,
-                    ..range
-                },
-            ))
-        };
-        Ok(Box::new(reads.clone().into_iter().map(record)))
+        let records = reads.clone().into_iter();
+        Ok(Box::new(records.map(|record| Ok((None, record)))))
     };
     let manner = Manner {
         block_bytes: BLOCK as u32,
         with_writes: false,
-        think: None,
+        think,
     };
     let records = open().unwrap();
     let open = Box::new(open);
@@ -175,37 +178,12 @@ fn processes_have_open_files_of_their_own() {
     // The first one goes through both files by turns, the second one stays in one.
     let read = |at: u64| {
         let (pid, file) = (at as u32 % 2, at as u32 / 2 % 2);
-        (pid, if pid == 1 { 1 } else { file }, at * 10)
+        Record {
+            process: Some(pid + 70),
+            ..block(if pid == 1 { 1 } else { file }, at * 10, Some(at * 1000))
+        }
     };
-    let reads: Vec<_> = (0..1000).map(read).collect();
-    let open = move || -> Result<Records<'static>, TraceError> {
-        let record = |(process, device, number): (u32, u32, u64)| {
-            let range = Record::range(number * BLOCK, BLOCK as u32).unwrap();
-            let (process, arrival) = (Some(process + 70), Some(Nanos(number * 100)));
-            Ok((
-                None,
-                Record {
-                    device,
-                    process,
-                    arrival,
-                    ..range
-                },
-            ))
-        };
-        Ok(Box::new(reads.clone().into_iter().map(record)))
-    };
-    let manner = Manner {
-        block_bytes: BLOCK as u32,
-        with_writes: false,
-        think: Some(Nanos(0)),
-    };
-    let records = open().unwrap();
-    let room = Room {
-        keeps: false,
-        ..Room::ENDLESS
-    };
-    let open = Box::new(open);
-    let input = Input::of_trace(records, Source { open, manner }, room).unwrap();
+    let input = input_of((0..1000).map(read).collect(), Some(Nanos(0)));
     let opened = input.recorded.as_ref().unwrap().opened();
     assert_eq!(opened.regions().collect::<Vec<_>>(), [0, 1, 1]);
     // Regions lie on a disk each. By turns of two: the first one's reads of file 0 leave the disk of file 1 to the other.

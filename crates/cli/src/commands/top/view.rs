@@ -1,10 +1,10 @@
-//! What the user of `top` has chosen by keys: the order of the files, the first one shown, the page of help.
+//! The view that keys of `top` choose: the order of the files, the first one shown, the page of help.
 
 use std::path::Path;
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-/// By what the files are sorted, the largest first but for names.
+/// The key by which files are sorted: the largest first, names in their order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) enum Order {
     #[default]
@@ -35,7 +35,7 @@ impl Order {
     }
 }
 
-/// What is shown of a report.
+/// The part of a report that is shown.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct View {
     pub(super) order: Order,
@@ -44,7 +44,7 @@ pub(super) struct View {
     pub(super) is_help: bool,
 }
 
-/// What a key asks for beyond a change of the view.
+/// The effect of a key beyond a change of the view.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Wish {
     Leave,
@@ -80,7 +80,7 @@ DEPTH           SWITCH x RATE: a window is that long or longer
 FROM            where these costs come from; ? marks one not yet measured";
 
 impl View {
-    /// What a key does, where so many files are open.
+    /// The effect of a key, where so many files are open.
     pub(super) fn press(&mut self, key: KeyEvent, files: usize) -> Wish {
         let is_interrupt = key.modifiers.contains(KeyModifiers::CONTROL);
         match key.code {
