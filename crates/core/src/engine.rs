@@ -349,7 +349,10 @@ impl Engine {
     fn grant(&mut self, id: DeviceId, want: Want) {
         self.queues.decide(id, Some(want));
         match want.fetch {
-            Wanted::Demand { read, .. } => self.fetch_deferred(read),
+            Wanted::Demand { read, file, .. } => {
+                self.open_window_of(id, file, want.position);
+                self.fetch_deferred(read);
+            }
             Wanted::Window {
                 reader,
                 access,

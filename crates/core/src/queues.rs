@@ -181,6 +181,19 @@ impl Queues {
         reads.unwrap_or_default()
     }
 
+    /// The window that waits to begin at this position, of a reader of which `is_of` is true, leaves the queue.
+    pub(crate) fn take_window(
+        &mut self,
+        id: DeviceId,
+        position: u64,
+        is_of: impl Fn(ReaderId) -> bool,
+    ) -> Option<Wanted> {
+        self.devices
+            .get_mut(&id)?
+            .queue
+            .take_window(position, is_of)
+    }
+
     /// A reader is gone: so is its account at a device, and so are the wants for which `stays` does not hold.
     pub(crate) fn forget(
         &mut self,

@@ -33,8 +33,9 @@ pub(crate) struct Stream {
     pub(crate) start: u32,
     /// First block not accessed yet.
     pub(crate) touched: u64,
-    /// First block no window has covered yet.
-    pub(crate) end: u64,
+    /// First block that no window has covered. Its reader may be further: windows of other readers of the file serve
+    /// it, too.
+    pub(crate) windows_end: u64,
     /// Blocks in the last window.
     pub(crate) last_window: u32,
     /// How many of them lie behind its mark.
@@ -52,7 +53,7 @@ impl Stream {
             direction,
             start,
             touched: u64::from(start),
-            end: u64::from(start),
+            windows_end: u64::from(start),
             last_window: 0,
             last_async: 0,
             waited: false,
@@ -67,18 +68,23 @@ impl Stream {
 
     /// Blocks fetched or on the way that its reader has not come to.
     pub(crate) fn ahead(&self) -> u64 {
-        self.end.saturating_sub(self.touched)
+        self.windows_end.saturating_sub(self.touched)
+    }
+
+    /// The first block that it has neither read nor a window for.
+    pub(crate) fn end(&self) -> u64 {
+        self.windows_end.max(self.touched)
     }
 
     /// The first block that no window has covered yet, if the file may have it.
     pub(crate) fn next_block(&self) -> Option<Block> {
-        self.direction.block(self.end)
+        self.direction.block(self.end())
     }
 
     /// Whether `block` continues this run.
     fn covers(&self, block: Block) -> bool {
         let at = self.direction.position(block);
-        at >= self.start && u64::from(at) <= self.end
+        at >= self.start && u64::from(at) <= self.end()
     }
 }
 
@@ -146,7 +152,6 @@ impl Streams {
         let stream = self.at_mut(first)?;
         let (_, end) = stream.direction.span(first, count);
         stream.touched = stream.touched.max(end);
-        stream.end = stream.end.max(stream.touched);
         stream.used = now;
         (stream.direction == Direction::Forward).then_some(Block(stream.start))
     }
@@ -155,9 +160,9 @@ impl Streams {
     pub(crate) fn shorten(&mut self, start: Block, last: Block) {
         let is_it = |s: &&mut Stream| s.direction == Direction::Forward && s.start == start.0;
         if let Some(stream) = self.all.iter_mut().find(is_it)
-            && stream.end == u64::from(last.0) + 1
+            && stream.windows_end == u64::from(last.0) + 1
         {
-            stream.end -= 1;
+            stream.windows_end -= 1;
         }
     }
 
@@ -167,7 +172,7 @@ impl Streams {
         self.all.iter().filter(forward).map(|s| StreamAhead {
             start: Block(s.start),
             position: s.touched,
-            end: s.end,
+            end: s.end(),
             used: s.used,
         })
     }
@@ -180,15 +185,15 @@ impl Streams {
                 Direction::Forward => end.0.into(),
                 Direction::Backward => 0,
             };
-            stream.end = stream.end.min(end).max(stream.touched);
+            stream.windows_end = stream.windows_end.min(end);
         }
     }
 
     /// A block is missing: nothing is ahead of its reader any more, whatever was fetched.
     pub(crate) fn lost(&mut self, block: Block) {
         if let Some(stream) = self.at_mut(block) {
-            stream.end = stream.direction.position(block).into();
-            stream.touched = stream.touched.min(stream.end);
+            stream.windows_end = stream.direction.position(block).into();
+            stream.touched = stream.touched.min(stream.windows_end);
         }
     }
 
@@ -199,7 +204,7 @@ impl Streams {
             .filter_map(|s| {
                 let nearest = match s.direction {
                     Direction::Forward => s.touched,
-                    Direction::Backward => s.end.checked_sub(1)?,
+                    Direction::Backward => s.windows_end.checked_sub(1)?,
                 };
                 let first = s.direction.block(nearest)?;
                 Some((first, u32::try_from(s.ahead()).ok()?))
@@ -232,8 +237,8 @@ mod tests {
     #[test]
     fn a_stream_ends_where_its_last_block_was_given_up() {
         let mut streams = Streams::default();
-        streams.at_or_begin(Block(10), Nanos(0)).end = 20;
-        let end = |streams: &Streams| streams.at(Block(10)).unwrap().end;
+        streams.at_or_begin(Block(10), Nanos(0)).windows_end = 20;
+        let end = |streams: &Streams| streams.at(Block(10)).unwrap().end();
         streams.shorten(Block(10), Block(19));
         assert_eq!(end(&streams), 19);
         // The block before is in flight: the blocks behind it are still to come.
@@ -245,7 +250,7 @@ mod tests {
 
     /// A stream of blocks 10 to 20 that was read up to 14.
     fn read_to_14(streams: &mut Streams) {
-        streams.at_or_begin(Block(10), Nanos(1)).end = 20;
+        streams.at_or_begin(Block(10), Nanos(1)).windows_end = 20;
         streams.advance(Block(10), 4, Nanos(2));
     }
 
@@ -263,9 +268,9 @@ mod tests {
     #[test]
     fn of_two_streams_that_cover_a_block_the_younger_has_it() {
         let mut streams = Streams::default();
-        streams.at_or_begin(Block(0), Nanos(1)).end = 4;
-        streams.at_or_begin(Block(8), Nanos(2)).end = 12;
-        streams.at_mut(Block(0)).unwrap().end = 10;
+        streams.at_or_begin(Block(0), Nanos(1)).windows_end = 4;
+        streams.at_or_begin(Block(8), Nanos(2)).windows_end = 12;
+        streams.at_mut(Block(0)).unwrap().windows_end = 10;
         assert_eq!(streams.at(Block(9)).unwrap().start, 8);
         assert_eq!(streams.at_mut(Block(9)).unwrap().start, 8);
         let continued = streams.continued(Block(9), Direction::Forward, Nanos(3));
@@ -280,7 +285,7 @@ mod tests {
         assert_eq!(streams.advance(Block(11), 1, Nanos(3)), Some(Block(10)));
         let at = |streams: &Streams| {
             let stream = streams.at(Block(10)).unwrap();
-            (stream.touched, stream.end, stream.used)
+            (stream.touched, stream.end(), stream.used)
         };
         assert_eq!(at(&streams), (14, 20, Nanos(3)));
         // Beyond all that was fetched.
@@ -294,7 +299,7 @@ mod tests {
         let mut streams = Streams::default();
         let direction = Direction::Backward;
         let stream = streams.continued(Block(99), direction, Nanos(1));
-        stream.end += 10;
+        stream.windows_end += 10;
         // Blocks 99 to 96.
         assert_eq!(streams.advance(Block(99), 1, Nanos(2)), None);
         assert_eq!(streams.advance(Block(96), 3, Nanos(3)), None);
@@ -322,10 +327,10 @@ mod tests {
         assert_eq!(streams.ahead(), [(Block(14), 4)], "not made longer");
         streams.cut(Block(14), Block(12));
         assert_eq!(streams.ahead(), []);
-        streams.at_mut(Block(14)).unwrap().end = 20;
+        streams.at_mut(Block(14)).unwrap().windows_end = 20;
         streams.lost(Block(12));
         let stream = streams.at(Block(10)).unwrap();
-        assert_eq!((stream.touched, stream.end), (12, 12));
+        assert_eq!((stream.touched, stream.end()), (12, 12));
         let [ahead] = streams.forward().collect::<Vec<_>>()[..] else {
             panic!("one stream");
         };

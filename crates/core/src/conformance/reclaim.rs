@@ -176,7 +176,7 @@ impl ReclaimRun {
         let kind = self.random.below(8);
         if kind > 1 {
             let stream = self.readers[reader].0.at_or_begin(Block(first), self.now);
-            stream.end = stream.end.max(u64::from(first + count));
+            stream.windows_end = stream.windows_end.max(u64::from(first + count));
             self.moved(reader);
             let extent = Self::extent(reader, first, count);
             let owner = Self::owner(reader);

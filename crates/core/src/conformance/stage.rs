@@ -100,7 +100,7 @@ impl Stage {
     pub fn window(&mut self, method: &mut dyn Reclaim, owner: ReaderId, extent: Extent) {
         self.change(method, owner, extent.file, |streams, now| {
             let stream = streams.at_or_begin(extent.first, now);
-            stream.end = stream.end.max(extent.end());
+            stream.windows_end = stream.windows_end.max(extent.end());
         });
         method.hear(&mut self.cache(), Event::Window { owner, extent });
     }

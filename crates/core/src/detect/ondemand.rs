@@ -90,6 +90,9 @@ pub(super) const METHOD: Method<Box<dyn Detect>> = Method {
 /// few enough to cost nothing beside the fetch that follows.
 const SAMPLES: u32 = 16;
 
+/// A stream whose reads come out of order has left less than a quarter of its window unread.
+const SEQUENTIAL_PERCENT: u32 = 75;
+
 /// Where much of a file is cached, random reads lie behind read blocks by chance, and a window that
 /// begins there is a waste. The reader of a real stream comes to the next block; this many windows
 /// may be opened without that. A smaller number would keep as many streams that begin
@@ -133,24 +136,8 @@ impl OnDemand {
         let window = self.window?;
         let end = window.start.0.checked_add(window.size)?;
         let met = block.0 != 0 && (block.0 == end - window.async_size || block.0 == end);
-        (met && self.was_read(window.size, block.0, ahead)).then_some(window)
-    }
-
-    /// Whether enough was read of the half window before `end`, judged by a sample. Half, because
-    /// the window before was at least that long once the ramp doubles; blocks long gone count as
-    /// read.
-    fn was_read(&self, size: u32, end: u32, ahead: &dyn Ahead) -> bool {
-        let start = end.saturating_sub((size / 2).max(1));
-        let samples = (end - start).min(SAMPLES);
-        if self.density_percent == 0 || samples == 0 {
-            return true;
-        }
-        let spacing = u64::from(end - start) * 256 / u64::from(samples);
-        let read = (0..samples)
-            .map(|i| start + (u64::from(i) * spacing / 256) as u32)
-            .filter(|&block| !ahead.unread(Block(block)))
-            .count();
-        read as u32 * 100 >= samples * self.density_percent
+        let percent = self.density_percent;
+        (met && (percent == 0 || was_read(percent, window.size, block.0, ahead))).then_some(window)
     }
 
     /// Case 2.
@@ -214,6 +201,22 @@ impl OnDemand {
     }
 }
 
+/// Whether so much was read of the half window before `end`, judged by a sample. Half, because the window before was
+/// at least that long once the ramp doubles; blocks long gone count as read.
+fn was_read(percent: u32, size: u32, end: u32, ahead: &dyn Ahead) -> bool {
+    let start = end.saturating_sub((size / 2).max(1));
+    let samples = (end - start).min(SAMPLES);
+    if samples == 0 {
+        return true;
+    }
+    let spacing = u64::from(end - start) * 256 / u64::from(samples);
+    let read = (0..samples)
+        .map(|i| start + (u64::from(i) * spacing / 256) as u32)
+        .filter(|&block| !ahead.unread(Block(block)))
+        .count();
+    read as u32 * 100 >= samples * percent
+}
+
 /// Whether so many blocks before this one were read and are there, judged by a sample.
 fn ends_a_run(end: Block, blocks: u32, ahead: &dyn Ahead) -> bool {
     let samples = blocks.clamp(1, SAMPLES);
@@ -248,7 +251,7 @@ impl Detect for OnDemand {
         if let Some(window) = patterns.and_then(|p| p.goes_on(cause, access, ahead)) {
             return window;
         }
-        let is_near = self.is_near_own(access.block);
+        let is_near = self.is_near_own(access.block, ahead);
         self.trust = (self.trust + self.bets.settle(ahead)).min(TRUST_MAX);
         let window = self.forward(cause, access, ahead);
         if cause == Cause::Miss && window.is_none() {
@@ -321,11 +324,12 @@ impl OnDemand {
     }
 
     /// Whether a block is as near to the end of its own window as that is long: a read there is one
-    /// of a sequential stream whose reads come out of order, rather than the begin of a pattern.
-    fn is_near_own(&self, block: Block) -> bool {
+    /// of a sequential stream whose reads come out of order, rather than the begin of a pattern. One that skips
+    /// every other block reads half of it.
+    fn is_near_own(&self, block: Block, ahead: &dyn Ahead) -> bool {
         self.window.is_some_and(|w| {
             let end = w.start.0.saturating_add(w.size);
-            block.0.abs_diff(end) <= w.size
+            block.0.abs_diff(end) <= w.size && was_read(SEQUENTIAL_PERCENT, w.size, end, ahead)
         })
     }
 

@@ -169,7 +169,7 @@ impl Engine {
         if self.memory.table.find(file, first).is_none() {
             if alone || self.pace(file) == Pace::Hangs {
                 // Its longer fetch failed, or the file's requests hang.
-                self.fetch(reader, own, Some(own), None);
+                self.fetch_only(reader, own);
             } else if self.is_announced(reader, first) {
                 self.fetch_only(reader, access.extent(file));
             } else if let Some((place, device)) = self.device_of(reader, first)

@@ -128,10 +128,10 @@ fn view(reader: ReaderId, file: FileId, stream: &Stream) -> StreamView {
     let last = direction.position(Block(u32::MAX));
     let block = |at: u64| direction.block(at).unwrap_or(Block(last));
     // The part of the last window that its reader comes to first, or last.
-    let begin = stream.end.saturating_sub(stream.last_window.into());
+    let begin = stream.windows_end.saturating_sub(stream.last_window.into());
     let start = match direction {
         Direction::Forward => begin,
-        Direction::Backward => stream.end.saturating_sub(1),
+        Direction::Backward => stream.windows_end.saturating_sub(1),
     };
     let window = Window {
         direction,

@@ -21,7 +21,7 @@ use crate::queues::{Device, Wanted};
 use crate::reclaim::Event;
 use crate::stream::Stream;
 use crate::table::{Table, flag};
-use crate::units::{Block, Bytes, Extent, FileId, ReaderId, saturate};
+use crate::units::{Block, Bytes, DeviceId, Extent, FileId, ReaderId, saturate};
 
 struct View<'a> {
     table: &'a Table,
@@ -125,11 +125,26 @@ impl Engine {
         }
     }
 
+    /// A read has its turn, and so has the window that begins with its block and still waits for that of another
+    /// reader of the file.
+    pub(super) fn open_window_of(&mut self, device: DeviceId, file: FileId, position: u64) {
+        let readers = &self.readers;
+        let reads_it = |id| readers.reader(id).is_some_and(|reader| reader.file == file);
+        if let Some(Wanted::Window {
+            reader,
+            access,
+            end,
+        }) = self.queues.take_window(device, position, reads_it)
+        {
+            self.open_deferred(reader, access, end);
+        }
+    }
+
     /// The first block that no window of this stream has covered.
     fn end_of_windows(&self, reader: ReaderId, block: Block) -> Option<Block> {
         let stream = self.readers.reader(reader)?.streams().at(block);
         match stream {
-            Some(stream) => stream.next_block(),
+            Some(stream) => stream.direction.block(stream.windows_end),
             None => block.0.checked_add(1).map(Block),
         }
     }
@@ -331,7 +346,7 @@ impl Engine {
         self.change_streams(reader, |streams| {
             let stream = streams.continued(block, window.direction, now);
             let (_, end) = window.direction.span(window.start, window.size);
-            stream.end = stream.end.max(end);
+            stream.windows_end = stream.windows_end.max(end);
             stream.last_window = window.size;
             stream.last_async = window.async_size;
             stream.waited = false;

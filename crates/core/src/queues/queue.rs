@@ -3,13 +3,14 @@
 //! A [`Want`] without memory is a few words: its extents are decided, and take frames, when the device
 //! has a slot for it. One that is decided is a [request](super::request) with frames. The dispatch
 //! method looks at all of them and takes any, which is why a want says itself where it lies and when it
-//! came: thousands of readers may wait. One question must not cost a walk, because it follows every
-//! fetch: which demand reads without memory wait for a block of this extent? Nor must that how many
-//! [runs](super::runs) there are.
+//! came: thousands of readers may wait. Three questions must not cost a walk, because they follow every
+//! fetch: which demand reads without memory wait for a block of this extent, which windows begin here, and how many
+//! [runs](super::runs) are there?
 //!
 //! ```text
 //! wants    ticket -> want           7: read 3     8: window of reader 1     9: request 5     10: read 4
 //! demands  (file, block, ticket)    (0, 10, 7)                                               (0, 512, 10)
+//! windows  (position, ticket)                     (81920, 8)
 //! ```
 
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -76,6 +77,7 @@ pub(crate) enum Class {
 pub(super) struct Queue {
     wants: BTreeMap<u64, Want>,
     demands: BTreeSet<(FileId, Block, u64)>,
+    windows: BTreeSet<(u64, u64)>,
     next_ticket: u64,
     /// How many have no frames.
     undecided: usize,
@@ -170,9 +172,11 @@ impl Queue {
     pub(super) fn push(&mut self, want: Want) -> u64 {
         let ticket = self.next_ticket;
         self.next_ticket += 1;
-        if let Wanted::Demand { file, block, .. } = want.fetch {
-            self.demands.insert((file, block, ticket));
-        }
+        match want.fetch {
+            Wanted::Demand { file, block, .. } => self.demands.insert((file, block, ticket)),
+            Wanted::Window { .. } => self.windows.insert((want.position, ticket)),
+            Wanted::Request(_) => true,
+        };
         self.undecided += usize::from(!want.is_decided());
         self.programs += usize::from(want.is_of_program());
         self.idle += usize::from(want.class == Class::Idle);
@@ -191,10 +195,12 @@ impl Queue {
         if want.is_awaited() {
             self.runs.remove(&want);
         }
-        if let Wanted::Demand { file, block, .. } = want.fetch {
-            let was_known = self.demands.remove(&(file, block, ticket));
-            debug_assert!(was_known, "a read without memory is found by its block");
-        }
+        let was_known = match want.fetch {
+            Wanted::Demand { file, block, .. } => self.demands.remove(&(file, block, ticket)),
+            Wanted::Window { .. } => self.windows.remove(&(want.position, ticket)),
+            Wanted::Request(_) => true,
+        };
+        debug_assert!(was_known, "a want without memory is found by its place");
         Some(want)
     }
 
@@ -241,6 +247,21 @@ impl Queue {
                 _ => None,
             })
             .collect()
+    }
+
+    /// Takes out the window without memory that begins at this position, of a reader of which `is_of` is true.
+    pub(super) fn take_window(
+        &mut self,
+        position: u64,
+        is_of: impl Fn(ReaderId) -> bool,
+    ) -> Option<Wanted> {
+        let is_it = |ticket: &u64| match self.wants.get(ticket)?.fetch {
+            Wanted::Window { reader, .. } => is_of(reader).then_some(*ticket),
+            _ => None,
+        };
+        let begin = self.windows.range((position, 0)..=(position, u64::MAX));
+        let ticket = begin.map(|(_, ticket)| ticket).find_map(is_it)?;
+        self.take(ticket).map(|want| want.fetch)
     }
 
     /// Drops the wants for which `stays` does not hold.

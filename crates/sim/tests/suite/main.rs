@@ -20,6 +20,7 @@ mod fairness;
 mod golden;
 mod hinted;
 mod hinted_models;
+mod in_step;
 mod kernel;
 mod layout;
 mod measure;

@@ -61,6 +61,33 @@ fn cheap_gaps_are_read_through_and_wide_ones_left_out() {
     }
 }
 
+/// A reader that leaves out as much as it reads begins as a stream: its windows hold what it wants. Once they do so
+/// no more it is a stride at once, and not after a window's length of single reads.
+#[test]
+fn strides_that_read_half_of_a_file_never_lose_their_windows() {
+    for (device, count, rest) in [
+        (DISK, 1, 1),
+        (DISK, 2, 2),
+        ("object_store", 1, 1),
+        ("object_store", 2, 2),
+        ("object_store", 4, 4),
+        ("object_store", 7, 5),
+    ] {
+        let reads = (0..1500).map(|number| (number * (count + rest), count));
+        let reads = Listed {
+            think_ns: 1_000_000 * count,
+            ..Listed::blocks(reads)
+        };
+        let report = reads.run("forerun", device);
+        let misses = report.ledger.misses / count;
+        assert!(
+            misses <= 30,
+            "{count} of {}, {device}: {misses} of 1500 reads missed",
+            count + rest
+        );
+    }
+}
+
 #[test]
 fn random_reads_are_as_fast_as_alone() {
     for read in [4096, 16384, 65536] {
@@ -76,6 +103,8 @@ fn random_reads_are_as_fast_as_alone() {
 struct Listed {
     file_bytes: u64,
     reads: Vec<(u64, u64)>,
+    /// Computing behind each read.
+    think_ns: u64,
 }
 
 impl Workload for Listed {
@@ -85,7 +114,7 @@ impl Workload for Listed {
 
     fn steps(&self, _reader: usize) -> Steps<'_> {
         let reads = self.reads.iter();
-        Box::new(reads.map(|&(offset, bytes)| Step::read(offset, bytes, 0)))
+        Box::new(reads.map(|&(offset, bytes)| Step::read(offset, bytes, self.think_ns)))
     }
 }
 
@@ -98,16 +127,22 @@ impl Listed {
         Self {
             file_bytes: 400_000_000,
             reads: reads.into_iter().map(bytes).collect(),
+            think_ns: 0,
         }
+    }
+
+    fn run(&self, preset: &str, device: &str) -> Report {
+        let device = device::parse(device).unwrap();
+        let scene = Scene::new(settings(preset, MEMORY), device, self);
+        let report = scene.run(&mut ()).unwrap();
+        report.ledger.check().unwrap();
+        report
     }
 
     /// Device time of demand reads alone, and of the default.
     fn busy(&self, device: &str) -> (u64, u64) {
         let busy = |preset| {
-            let device = device::parse(device).unwrap();
-            let scene = Scene::new(settings(preset, MEMORY), device, self);
-            let report = scene.run(&mut ()).unwrap();
-            report.ledger.check().unwrap();
+            let report = self.run(preset, device);
             report.devices.iter().map(|d| d.usage.busy.0).sum()
         };
         (busy("none"), busy("forerun"))
