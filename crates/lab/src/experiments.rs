@@ -50,14 +50,14 @@ impl Experiment {
             Some(limit) => (!limit.is_nan()).then_some((f64::MIN, *limit)),
             None => allowed(claim, at),
         };
-        let moves = |at: usize| {
-            allowed(at).is_none_or(|(low, high)| {
-                let outside = |number: f64| (low - number).max(number - high).max(0.0);
-                outside(self.measured[at]) <= outside(self.without[at]) / 2.0
-            })
+        let outside = |numbers: &[f64], at: usize| {
+            let beyond = |(low, high): (f64, f64)| (low - numbers[at]).max(numbers[at] - high);
+            allowed(at).map_or(0.0, beyond).max(0.0)
         };
+        let moves = |at| outside(&self.measured, at) <= outside(&self.without, at) / 2.0;
         let mut places = 0..self.without.len().min(self.measured.len());
-        self.is_met || places.clone().any(|at| allowed(at).is_some()) && places.all(moves)
+        let was_outside = places.clone().any(|at| outside(&self.without, at) > 0.0);
+        self.is_met || was_outside && places.all(moves)
     }
 }
 
@@ -156,6 +156,8 @@ mod tests {
         assert!(!establishes(range, &[2.4], &[3.0], &[]));
         // Far beyond the other limit is no way towards them.
         assert!(!establishes(range, &[0.6], &[-0.2], &[]));
+        // Numbers that were within are no way, either: another thing fails the claim.
+        assert!(!establishes(range, &[0.3], &[0.2], &[]));
         let shape = "kind = \"shape\"";
         assert!(establishes(
             shape,
