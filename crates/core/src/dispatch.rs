@@ -41,6 +41,8 @@ pub struct Head {
     pub slice: Bytes,
     /// Bytes the device could transfer during one switch.
     pub depth: Bytes,
+    /// Whether the device has one arm, so that fetches near to each other cost less in a row.
+    pub has_one_arm: bool,
 }
 
 /// A fetch that waits.
@@ -52,13 +54,19 @@ pub struct Waiting {
     /// The amount of the device's work at which it is due, in bytes: see the [module](self). 0 of a
     /// single read at random, which does not wait for a turn.
     pub due: u64,
+    /// Whether it is a small read at random: a switch, and little else.
+    pub is_single: bool,
 }
 
 impl Waiting {
     /// A fetch at `position` that is due at `due` bytes of work.
     #[must_use]
     pub fn new(position: u64, due: u64) -> Self {
-        Self { position, due }
+        Self {
+            position,
+            due,
+            is_single: false,
+        }
     }
 }
 

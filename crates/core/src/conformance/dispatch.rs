@@ -79,6 +79,7 @@ fn compete(method: &dyn Dispatch, rules: Rules<'_>) -> Result<Vec<usize>, Broken
     let (mut work, mut choices) = (0u64, Vec::new());
     let mut head = Head {
         depth,
+        has_one_arm: true,
         ..Head::default()
     };
     while work < 3 * patience {
@@ -120,10 +121,7 @@ fn compete(method: &dyn Dispatch, rules: Rules<'_>) -> Result<Vec<usize>, Broken
 impl Stream {
     fn draw(random: &mut Random, at: u64) -> Self {
         let mut stream = Self {
-            waiting: Waiting {
-                position: 0,
-                due: 0,
-            },
+            waiting: Waiting::new(0, 0),
             bytes: (1 + random.below(16)) << 18,
             account: 0,
             came: 0,
@@ -138,7 +136,7 @@ impl Stream {
         let jumps = random.one_in(self.jumps);
         let position = if jumps { random.magnitude(40) } else { end };
         let due = self.account.max(work);
-        self.waiting = Waiting { position, due };
+        self.waiting = Waiting::new(position, due);
         self.came = work;
     }
 }

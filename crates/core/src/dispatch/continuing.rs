@@ -12,7 +12,8 @@
 //!
 //! with D the competitive depth, a switch's worth of transfer. While the run is shorter than its slice, a
 //! fetch that continues it goes first; else the one that is [due](super) first. A single read, which is due
-//! at once, cuts a run of 6 D or more short. A slice of s depths leaves
+//! at once, cuts a run of 6 D or more short; of several that are due nearly as soon the next one upward goes, as an
+//! elevator does (C-SCAN), so that a crowd at random has short seeks. A slice of s depths leaves
 //! 1 / (s + 1) of the device's time to switching, and with n readers that keep up each waits n switches
 //! and slices for its turn. The two parameters are the two ends of that bargain: how little may be lost
 //! where few wait, and how long a round may take where many do.
@@ -23,6 +24,7 @@
 //! prefetching has the next request ready. A slow reader gets no slice, only its window.
 
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 
 use super::{Dispatch, Head, SLICE_MAX, Waiting};
 use crate::spec::{Knows, Method, Param, Spec};
@@ -70,6 +72,11 @@ const SLICE_MIN: u64 = 3;
 /// quarter of the time at most, and the read waits 48 ms for a disk of 8 ms. Shorter slices end before.
 const RUN_MIN: u64 = 6;
 
+/// Single reads due within so many depths of the first go in the order of their places: 64 readers at random on the
+/// model of a disk of 2000 take 103 s for 24,000 reads, 127 in the order of their turns, and 95 if the drive has all
+/// of them to sort.
+const SWEEP: u64 = 16;
+
 /// Turns of a round beside those of the runs that wait: that of the reader which had the last one and
 /// is about to ask again, and one for the order in a round, which differs from the last round's.
 const OTHERS: u128 = 2;
@@ -95,18 +102,28 @@ impl Dispatch for Continuing {
     }
 
     fn next(&self, head: &Head, waiting: &mut dyn Iterator<Item = Waiting>) -> usize {
-        let goes_on = head.run < head.slice;
-        let may_be_cut = head.run.0 >= head.depth.0.saturating_mul(RUN_MIN);
-        let mut continuing = None;
-        let mut first_due = (u64::MAX, 0);
-        for (index, fetch) in (0..).zip(waiting) {
-            if goes_on && fetch.position == head.position {
-                continuing = continuing.or(Some(index));
-            }
-            first_due = first_due.min((fetch.due, index));
+        let waiting: Vec<(usize, Waiting)> = waiting.enumerate().collect();
+        let Some(&(oldest, first)) = waiting.iter().min_by_key(|(_, fetch)| fetch.due) else {
+            return 0;
+        };
+        let depths = |count: u64| head.depth.0.saturating_mul(count);
+        let is_cut = first.due == 0 && head.run.0 >= depths(RUN_MIN);
+        let continues = |(_, fetch): &&(usize, Waiting)| fetch.position == head.position;
+        if head.run < head.slice
+            && !is_cut
+            && let Some((index, _)) = waiting.iter().find(continues)
+        {
+            return *index;
         }
-        let is_cut = may_be_cut && first_due.0 == 0;
-        continuing.filter(|_| !is_cut).unwrap_or(first_due.1)
+        if !first.is_single || !head.has_one_arm {
+            return oldest;
+        }
+        let last = first.due.saturating_add(depths(SWEEP));
+        let may_go = |fetch: &Waiting| fetch.is_single && fetch.due <= last;
+        let near = waiting.iter().filter(|(_, fetch)| may_go(fetch));
+        // Upward from where the arm stands, then from the begin.
+        let next = near.min_by_key(|(_, fetch)| fetch.position.wrapping_sub(head.position));
+        next.map_or(oldest, |(index, _)| *index)
     }
 }
 
@@ -127,9 +144,10 @@ mod tests {
                 run: Bytes(run),
                 slice: Bytes(400),
                 depth: Bytes(50),
+                ..Head::default()
             };
             let waiting = waiting.iter();
-            let mut waiting = waiting.map(|&(position, due)| Waiting { position, due });
+            let mut waiting = waiting.map(|&(position, due)| Waiting::new(position, due));
             METHOD.next(&head, &mut waiting)
         };
         assert_eq!(next(0, &[(10, 1), (20, 2), (500, 3)]), 2, "it continues");
@@ -142,6 +160,32 @@ mod tests {
         assert_eq!(next(299, &[(500, 1), single]), 0, "a short run goes on");
         assert_eq!(next(300, &[(500, 1), single]), 1, "a long one is cut");
         assert_eq!(next(400, &[(500, 1), (10, 1), single]), 2);
+    }
+
+    #[test]
+    fn single_reads_that_are_due_soon_go_in_the_order_of_their_places() {
+        let stream = |position, due| Waiting::new(position, due);
+        let page = |position, due| Waiting {
+            is_single: true,
+            ..Waiting::new(position, due)
+        };
+        let next = |has_one_arm, waiting: &[Waiting]| {
+            let head = Head {
+                position: 500,
+                depth: Bytes(8),
+                has_one_arm,
+                ..Head::default()
+            };
+            METHOD.next(&head, &mut waiting.iter().copied())
+        };
+        let soon = 10 + 8 * SWEEP;
+        let pages = [page(10, 10), page(900, soon), page(600, soon)];
+        assert_eq!(next(true, &pages), 2);
+        assert_eq!(next(false, &pages), 0, "without an arm");
+        assert_eq!(next(true, &[page(10, 10), page(600, soon + 1)]), 0, "later");
+        assert_eq!(next(true, &[page(10, 10), page(20, soon)]), 0, "all below");
+        assert_eq!(next(true, &[page(10, 10), stream(600, 11)]), 0);
+        assert_eq!(next(true, &[stream(10, 10), page(600, 11)]), 0);
     }
 
     #[test]

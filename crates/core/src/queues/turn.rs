@@ -8,7 +8,7 @@
 //! A [run](super::runs) is wants that continue each other on the device. Its slice is granted with its first request; windows that
 //! continue it are cut to the rest. Example: a slice of 3 MB of which 2.4 MB went out leaves a window 0.6 MB.
 
-use super::{Device, Queues, Want};
+use super::{Class, Device, Queues, Want};
 use crate::dispatch::{Head, Waiting};
 use crate::profile::Profile;
 use crate::units::{Bytes, DeviceId, Nanos};
@@ -61,6 +61,7 @@ impl Queues {
         Head {
             slice: head.slice.min(Bytes(now.0.saturating_mul(SLICES))),
             depth: device.depth(),
+            has_one_arm: device.has_one_arm(),
             ..head
         }
     }
@@ -124,6 +125,7 @@ impl Queues {
         let mut waiting = order().map(|(_, want)| Waiting {
             position: want.position,
             due: device.due(want),
+            is_single: want.class == Class::Single,
         });
         let chosen = self.dispatch.next(&head, &mut waiting);
         let chosen = order().nth(chosen).or_else(|| order().next());
@@ -137,7 +139,7 @@ mod tests {
 
     use super::*;
     use crate::profile::RATE_RANGE;
-    use crate::queues::queue::{Class, Wanted};
+    use crate::queues::queue::Wanted;
     use crate::queues::request::Request;
     use crate::spec::Choice;
     use crate::units::{Block, Extent, FileId, ReaderId};

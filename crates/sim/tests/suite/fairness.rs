@@ -6,6 +6,7 @@
 use forerun_baselines::METHODS;
 use forerun_core::spec::Choice;
 use forerun_core::{Bytes, Nanos};
+use forerun_sim::random::Random;
 use forerun_sim::report::{ReaderReport, Report};
 use forerun_sim::workload::many_readers::ManyReaders;
 use forerun_sim::workload::{Step, Steps, Workload};
@@ -147,6 +148,66 @@ fn single_reads_one_after_the_other_wait_for_twelve_switches() {
             "{waits}, the first {first} ns"
         );
         assert!(beside >= 0.7 * alone, "{waits}");
+    }
+}
+
+/// Readers of pages at random, each with another read as soon as it has one.
+#[derive(Debug)]
+struct AtRandom {
+    readers: usize,
+    reads: u64,
+}
+
+impl Workload for AtRandom {
+    fn files(&self) -> Vec<Bytes> {
+        vec![Bytes(50_000_000); self.readers]
+    }
+
+    fn readers(&self) -> Vec<usize> {
+        (0..self.readers).collect()
+    }
+
+    fn steps(&self, reader: usize) -> Steps<'_> {
+        let mut random = Random::new(reader as u64);
+        let page = move |_| Step::read(random.between(0, 12_000) * 4096, 4096, 0);
+        Box::new((0..self.reads).map(page))
+    }
+}
+
+/// The drive sorts what it is given, and most wait here: in the order of their turns they would take a quarter
+/// longer. Turns of pages alone are no bound in time, because a page tells nothing of the rate by which they are
+/// reckoned.
+#[test]
+fn a_crowd_at_random_is_nearly_as_fast_as_if_the_drive_had_it_all_and_none_is_forgotten() {
+    for (device, readers) in [
+        ("ibm_36gb_10k", 64),
+        ("seagate_146gb_10k", 64),
+        ("cheetah_15k_st373454", 64),
+        ("cheetah_15k_st373454", 200),
+        ("switching", 16),
+    ] {
+        let workload = AtRandom {
+            readers,
+            reads: 20_000 / readers as u64,
+        };
+        let run = |preset| {
+            let device = device::parse(device).unwrap();
+            let scene = Scene::new(settings(preset, MEMORY), device, &workload);
+            scene.run(&mut ()).unwrap()
+        };
+        let (alone, ours) = (run("none"), run("forerun"));
+        let times = ours.elapsed.0 as f64 / alone.elapsed.0 as f64;
+        let longest = ours
+            .readers
+            .iter()
+            .map(|reader| reader.longest_stall.0)
+            .max();
+        let longest = longest.unwrap() as f64 / 1e9;
+        println!(
+            "{readers} readers of {device}: {times:.3} of the time, a read waits for {longest:.2} s at most"
+        );
+        assert!(times <= 1.15, "{readers} of {device}: {times:.3}");
+        assert!(longest <= 10.0, "{readers} of {device}: {longest:.2} s");
     }
 }
 
