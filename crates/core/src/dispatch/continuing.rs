@@ -73,7 +73,7 @@ const SLICE_MIN: u64 = 3;
 const RUN_MIN: u64 = 6;
 
 /// Single reads due within so many depths of the first go in the order of their places: 64 readers at random on the
-/// model of a disk of 2000 take 103 s for 24,000 reads, 127 in the order of their turns, and 95 if the drive has all
+/// model of a disk of 2000 take 99 s for 24,000 reads, 127 in the order of their turns, and 95 if the drive has all
 /// of them to sort.
 const SWEEP: u64 = 16;
 
