@@ -79,8 +79,8 @@ pub(crate) fn run(
             ),
         };
         let text = match args.format {
-            ListFormat::Table => table(&all),
-            ListFormat::Json => lines(paper.name, &all),
+            ListFormat::Table => table(&all, &args.with),
+            ListFormat::Json => lines(paper.name, &all, &args.with),
         };
         let text = format!("{gap}{heading}{text}");
         out.write_all(text.as_bytes())
@@ -210,7 +210,7 @@ fn papers(args: &Reproduce) -> Result<Vec<(&'static Paper, Vec<String>)>, Failur
     Ok(papers)
 }
 
-fn table(all: &Reproduction) -> String {
+fn table(all: &Reproduction, with: &[String]) -> String {
     let mut table = Table::new();
     table
         .load_preset(presets::NOTHING)
@@ -220,7 +220,11 @@ fn table(all: &Reproduction) -> String {
     for finding in &all.findings {
         table.add_row(cells(finding));
     }
-    format!("{}\n{}\n", lines_of(&table), summary(all))
+    let conditions = match with {
+        [] => String::new(),
+        with => format!("Measured with {}.\n", with.join(" ")),
+    };
+    format!("{}\n{}\n{conditions}", lines_of(&table), summary(all))
 }
 
 /// Columns of the terminal.
@@ -228,8 +232,14 @@ fn width() -> u16 {
     terminal::columns().map_or(WIDTH, |columns| columns.max(NARROWEST))
 }
 
-fn lines(paper: &str, all: &Reproduction) -> String {
-    let line = |finding| json_of(paper, finding).to_string() + "\n";
+fn lines(paper: &str, all: &Reproduction, with: &[String]) -> String {
+    let line = |finding| {
+        let mut row = json_of(paper, finding);
+        if !with.is_empty() {
+            row["with"] = json!(with.join(" "));
+        }
+        row.to_string() + "\n"
+    };
     all.findings.iter().map(line).collect()
 }
 

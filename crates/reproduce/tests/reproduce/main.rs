@@ -293,13 +293,17 @@ fn a_condition_there_is_not_is_answered_with_those_there_are() {
 
 /// C5 compares two depths: without readahead they are one.
 #[test]
-fn a_condition_changes_the_runs_that_have_it() {
+fn a_condition_changes_the_runs_that_have_it_and_stands_beside_the_result() {
     let measured = |with: &str| {
         let short = "--with run=2s --with seed=1";
         let words = format!("reproduce li04 --only C5 --format json {short} {with}");
         let claim: Value = serde_json::from_str(&output_of(&words)).unwrap();
+        let told = format!("{short} {with}").replace("--with ", "");
+        assert_eq!(claim["with"], told.trim_end());
         claim["measured"].as_f64().unwrap()
     };
+    let table = output_of("reproduce li04 --only C1 --with run=2s --with seed=1");
+    assert!(table.ends_with("Measured with run=2s seed=1.\n"), "{table}");
     assert_eq!(measured("--with detect=none"), 1.0);
     let as_it_is = measured("");
     assert!(as_it_is > 1.0, "{as_it_is}");
