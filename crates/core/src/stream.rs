@@ -6,9 +6,11 @@
 //! positions, and everything else is derived from them:
 //!
 //! ```text
-//!   start            touched                      end
+//!   start            touched                  windows_end
 //!     |== consumed ====|---------- ahead -----------|
 //! ```
+//!
+//! A reader that goes on through windows of another reader of the file passes the end of its own; nothing is ahead then.
 //!
 //! They are positions along the direction in which it is read (see [`Direction`]): forward, they
 //! are block numbers. Blocks are given up without the stream's notice, unless the reclaim method

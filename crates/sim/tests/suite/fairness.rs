@@ -174,7 +174,7 @@ impl Workload for AtRandom {
     }
 }
 
-/// The drive sorts what it is given, and most wait here: in the order of their turns they would take a quarter
+/// The drive sorts its own requests, and most of a crowd wait here: in the order of turns they would take a quarter
 /// longer. Turns of pages alone are no bound in time, because a page tells nothing of the rate by which they are
 /// reckoned.
 #[test]

@@ -1,5 +1,5 @@
-//! Readers of one file in step: whoever meets a mark opens the next window, and it goes out when the first of them
-//! needs it. So a file costs the device what it costs one reader, however many take turns at its front.
+//! Readers of one file in step: the first to meet a mark opens the next window, and it goes out when one of them
+//! needs it. So a file costs the device as much as with one reader, however many take turns at its front.
 
 use forerun_core::Bytes;
 use forerun_sim::workload::{Step, Steps, Workload};

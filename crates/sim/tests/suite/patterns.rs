@@ -61,7 +61,7 @@ fn cheap_gaps_are_read_through_and_wide_ones_left_out() {
     }
 }
 
-/// A reader that leaves out as much as it reads begins as a stream: its windows hold what it wants. Once they do so
+/// A reader that leaves out as much as it reads begins as a stream: its windows hold its blocks. Once they do so
 /// no more it is a stride at once, and not after a window's length of single reads.
 #[test]
 fn strides_that_read_half_of_a_file_never_lose_their_windows() {
