@@ -10,7 +10,7 @@
 //!                                              competitive   growing    preset forerun
 //! rule, runs of any length                     2             2.043      2.043
 //! files of their own, to any part (to the end) 3.56 (2.49)   the same   2.84 (1.97)
-//! files that one process reads in turn         4.90          4.90       3.44
+//! files that one process reads in turn         4.90          4.90       3.36
 //! 2 to 8 streams in turn on one open file      no bound      no bound   2.82
 //! ```
 //!

@@ -54,8 +54,8 @@ pub struct Waiting {
     /// The amount of the device's work at which it is due, in bytes: see the [module](self). 0 of a
     /// single read at random, which does not wait for a turn.
     pub due: u64,
-    /// Whether it is a small read at random: a switch, and little else.
-    pub is_single: bool,
+    /// Whether it is a short read at random: a switch, and a quarter of that at most.
+    pub is_short: bool,
 }
 
 impl Waiting {
@@ -65,7 +65,7 @@ impl Waiting {
         Self {
             position,
             due,
-            is_single: false,
+            is_short: false,
         }
     }
 }

@@ -2,36 +2,39 @@
 //!
 //! Requests that continue the one before (*adjacent*) and others (*apart*) have a cost each and the
 //! rate in common: on a disk the first is nothing and the second a seek, on a store both are its
-//! latency. The estimate is a least squares fit of two parallel lines over the means of requests of
-//! like size, with the last fit as one more observation:
+//! latency. Each kind has a mean. A request that is longer than the mean of its kind by *x* bytes and
+//! takes *y* longer says y / x of the time of a byte, with the weight of x squared (recursive least
+//! squares):
 //!
 //! ```text
-//!            sum over classes of weight x (bytes - mean) x (time - mean)  +  RIDGE / rate before
-//! 1 / rate = ------------------------------------------------------------------------------------
-//!            sum over classes of weight x (bytes - mean)^2                +  RIDGE
-//!
-//! cost of a kind = mean time of its classes - mean bytes / rate, at least 0
+//! time of a byte += x (y - x * time of a byte) / (information + x^2)
+//! information    += x^2 - information / 8 * min(1, x^2 / spread^2)
+//! cost of a kind  = mean time - mean bytes * time of a byte, at least 0
 //! ```
 //!
+//! The spread is a quarter of cost x rate. Chance is a quarter of a disk's cost, so lengths that
+//! differ by less than the spread say less of the rate than chance does, and make nothing forgotten.
+//! Example: on 8 ms and 80 MB/s the spread is 160 kB. Windows of 16 KiB beside pages leave the rate
+//! where it is; one request of 4 MiB has nearly all of the weight.
+//!
 //! Where all are of one length, cost and rate take up a difference by their squared parts of the
-//! time. A mean moves by an eighth, and no further than four times itself. When four in a row took
-//! more than 3/2, or less than 2/3, of the expected time, the device changed as a whole and
-//! everything is scaled by the least of the four. The cost of a distance is the mean over apart
-//! requests that far, by powers of 16; where there were too few, the cost of all.
+//! time. A mean moves by an eighth, for four times the expected time at most. When four in a row took
+//! more than 3/2, or less than 2/3, of that, the device changed as a whole and everything is scaled
+//! by the least of the four; if all were shorter than the spread, the costs of going apart alone. The cost of a distance is the mean over apart requests that far, by
+//! powers of 16; where there were too few, the cost of all.
 
 use alloc::vec::Vec;
+use core::ops::RangeInclusive;
 
 use crate::profile::{Profile, RATE_RANGE, SWITCHING_MAX};
 use crate::units::{Bytes, Nanos, scaled};
 
-/// Classes of sizes: up to 4 KiB, 8 KiB, .. 4 MiB and longer.
-const SIZES: usize = 11;
 /// Classes of distances: below 16 bytes, 256, .. 2^64.
 const DISTANCES: usize = 16;
 /// Requests until a mean moves by this part and no more: an eighth follows a device within tens of
 /// requests and keeps a disk's rotation, which is chance, to a tenth.
 const GAIN: u64 = 8;
-/// A time counts for no more than so many times the mean, once there is one; in 256ths.
+/// A time counts for no more than so many times the expected one, once there is a mean; in 256ths.
 pub(super) const CLIP: u64 = 4 * ONE;
 /// So many requests in a row, each off by half or more on one side, are a change of the device: of
 /// a disk whose rotation is chance, one in a thousand such rows has this length.
@@ -42,10 +45,15 @@ pub(super) const ONE: u64 = 256;
 pub(super) const CACHED: u64 = 32;
 /// So many in a row are a device that became faster.
 const CACHED_MAX: u64 = 16;
-/// A class without requests for so many loses half of its weight: after 64 it has a sixteenth.
-const HALF_LIFE: u64 = 16;
-/// The spread of sizes, in bytes, at which the samples weigh as much as the estimate before.
-const SPREAD: i128 = 64 << 10;
+/// The cost of a distance is known for so many requests after the last that far.
+const RECENT: u64 = 128;
+/// Chance is such a part of a disk's switching cost: a turn takes 0 to 8 ms beside 8 ms for the arm.
+const CHANCE: u64 = 4;
+/// A told rate weighs as much as so many requests that differ by the spread.
+const TOLD: i128 = 4;
+/// Lengths that differ by less say little of a rate, and by more all, whatever costs were told: four pages, and what
+/// windows of a device that nobody described soon differ by.
+const SPREADS: RangeInclusive<u64> = 16 << 10..=1 << 20;
 /// Requests that far, until their own cost is taken for it.
 const DISTANCE_SAMPLES: u64 = 4;
 /// A request costs its host some time, however fast its device: thread wake-ups, submission,
@@ -59,7 +67,7 @@ const TIME_MAX: u64 = 3_600_000_000_000;
 /// No request is longer than the settings allow.
 const BYTES_MAX: Bytes = Bytes(1 << 30);
 
-/// Recent requests of like size, or of like distance.
+/// Mean length and time of recent requests.
 #[derive(Clone, Copy, Debug, Default)]
 struct Mean {
     count: u64,
@@ -71,74 +79,101 @@ struct Mean {
 
 impl Mean {
     fn add(&mut self, now: u64, bytes: u64, time: u64) {
-        let (mean, count) = (self.time, self.count);
-        let time = match count {
-            0..GAIN => time,
-            _ => time.clamp(mean * ONE / CLIP, (mean * CLIP / ONE).max(1000)),
-        };
-        let part = (count + 1).min(GAIN);
-        self.time = mean - mean / part + time / part;
+        let part = (self.count + 1).min(GAIN);
+        self.time = self.time - self.time / part + time / part;
         self.bytes = self.bytes - self.bytes / part + bytes / part;
         self.count += 1;
         self.last = now;
     }
-
-    fn weight(&self, now: u64) -> i128 {
-        let age = (now.saturating_sub(self.last) / HALF_LIFE).min(16);
-        i128::from((self.count.min(GAIN) << 10) >> age)
-    }
 }
 
-/// Weighted sums over the classes of a kind.
+/// Requests in a row that are off on one side.
 #[derive(Clone, Copy, Debug, Default)]
-struct Sums {
-    weight: i128,
-    bytes: i128,
-    time: i128,
+struct Streak {
+    /// Whether they are slower, and whether they are faster.
+    side: (bool, bool),
+    count: u64,
+    /// By how much at least, in 256ths.
+    shift: u64,
+    /// The longest of them.
+    bytes: u64,
+}
+
+impl Streak {
+    /// A request took so many 256ths of the time it should.
+    fn add(&mut self, ratio: u64, bytes: u64) {
+        let side = (ratio > ONE * 3 / 2, ratio < ONE * 2 / 3);
+        if side == (false, false) || side != self.side {
+            *self = Self {
+                side,
+                shift: ratio,
+                ..Self::default()
+            };
+        }
+        // The one nearest to no change.
+        self.shift = match side {
+            (true, _) => self.shift.min(ratio),
+            _ => self.shift.max(ratio),
+        };
+        self.count += u64::from(side.0 || side.1);
+        self.bytes = self.bytes.max(bytes);
+    }
 }
 
 /// See the [module](self).
 #[derive(Clone, Debug)]
 pub(super) struct Costs {
-    /// Of a request that continues the one before, and of any other.
-    kinds: [u64; 2],
+    /// Requests that continue the one before, and others; at first a told cost and no bytes.
+    kinds: [Mean; 2],
     /// Nanoseconds a MiB takes.
     per_mib: u64,
-    sizes: [[Mean; SIZES]; 2],
+    /// Weight of that, in squared bytes.
+    information: i128,
     distances: [Mean; DISTANCES],
     /// Switching costs by distance that were told and not observed yet.
     told: Profile,
     requests: u64,
     switches: u64,
-    /// Which of slower and faster the last requests were, how many in a row, and by how much at
-    /// least, in 256ths.
-    side: (u64, u64),
-    streak: u64,
-    shift: u64,
+    streak: Streak,
     /// So many in a row took next to no time.
     cached: u64,
-    /// Requests of lengths apart enough to tell cost and rate were seen.
+    /// Lengths far enough apart to tell cost and rate were seen.
     has_spread: bool,
 }
 
 impl Costs {
     pub(super) fn new(profile: &Profile) -> Self {
-        let rate = profile.rate(Bytes(0));
-        let cost = profile.switching(Bytes(u64::MAX));
-        Self {
-            kinds: [0, cost.0],
-            per_mib: per_mib(rate),
-            sizes: Default::default(),
+        let told = Mean {
+            time: profile.switching(Bytes(u64::MAX)).0,
+            ..Mean::default()
+        };
+        let mut costs = Self {
+            kinds: [Mean::default(), told],
+            per_mib: per_mib(profile.rate(Bytes(0))),
+            information: 0,
             distances: Default::default(),
             told: profile.clone(),
             requests: 0,
             switches: 0,
-            side: (0, 0),
-            streak: 0,
-            shift: ONE,
+            streak: Streak::default(),
             cached: 0,
             has_spread: false,
-        }
+        };
+        costs.information = TOLD * squared(costs.spread());
+        costs
+    }
+
+    /// The difference in length from which on requests tell the rate.
+    fn spread(&self) -> u64 {
+        let depth = scaled(self.cost(1), MIB, self.per_mib.max(1));
+        (depth / CHANCE).clamp(*SPREADS.start(), *SPREADS.end())
+    }
+
+    /// Of a kind, whatever the distance.
+    fn cost(&self, kind: usize) -> u64 {
+        let mean = &self.kinds[kind];
+        let cost = mean.time.saturating_sub(self.transfer(mean.bytes));
+        cost.min(SWITCHING_MAX.0)
     }
 
     pub(super) fn requests(&self) -> u64 {
@@ -157,7 +192,7 @@ impl Costs {
     /// How long a request takes alone.
     pub(super) fn expected(&self, distance: Bytes, bytes: Bytes) -> Nanos {
         let cost = match distance.0 {
-            0 => self.kinds[0],
+            0 => self.cost(0),
             _ => self.switching(class_of(distance)),
         };
         Nanos(cost.saturating_add(self.transfer(bytes.0)))
@@ -173,11 +208,11 @@ impl Costs {
         let cost = if self.is_known(mean) {
             mean.time
         } else if self.switches > 0 {
-            self.kinds[1]
+            self.cost(1)
         } else {
             self.unpaid(self.told.switching(centre(class)))
         };
-        cost.max(self.kinds[0])
+        cost.max(self.cost(0))
     }
 
     /// A cost that was told and never paid: less on a device whose rate is above the told one,
@@ -188,7 +223,7 @@ impl Costs {
     }
 
     fn is_known(&self, mean: &Mean) -> bool {
-        mean.count >= DISTANCE_SAMPLES && self.requests - mean.last < 8 * HALF_LIFE
+        mean.count >= DISTANCE_SAMPLES && self.requests - mean.last < RECENT
     }
 
     /// Of all distances, while no switch was paid.
@@ -205,18 +240,23 @@ impl Costs {
         if bytes.0 == 0 || self.is_cached(time, expected) {
             return;
         }
-        self.follow(time, expected);
+        self.follow(bytes.0, time, expected);
         self.requests += 1;
         let now = self.requests;
-        let bytes = bytes.min(BYTES_MAX);
+        let bytes = bytes.min(BYTES_MAX).0;
         let kind = usize::from(distance.0 > 0);
         self.switches += kind as u64;
-        let size = bytes.0.div_ceil(4096).next_power_of_two().ilog2() as usize;
-        self.sizes[kind][size.min(SIZES - 1)].add(now, bytes.0, time);
-        self.fit();
+        let expected = self.expected(distance, Bytes(bytes)).0;
+        let time = match self.kinds[kind].count {
+            0..GAIN => time,
+            _ => time.clamp(expected * ONE / CLIP, (expected * CLIP / ONE).max(1000)),
+        };
+        self.fit(kind, bytes, time);
+        self.kinds[kind].add(now, bytes, time);
+        self.bound();
         if kind == 1 {
-            let cost = time.saturating_sub(self.transfer(bytes.0));
-            self.distances[class_of(distance)].add(now, bytes.0, cost);
+            let cost = time.saturating_sub(self.transfer(bytes));
+            self.distances[class_of(distance)].add(now, bytes, cost);
         }
     }
 
@@ -230,97 +270,76 @@ impl Costs {
         self.cached < CACHED_MAX
     }
 
-    /// Has the device itself become slower or faster? Then all is scaled, seen of late or not.
-    fn follow(&mut self, time: u64, expected: u64) {
+    /// Has the device itself become slower or faster? Then all is scaled, seen of late or not; by requests that are
+    /// too short to tell a rate the costs of going apart alone.
+    fn follow(&mut self, bytes: u64, time: u64, expected: u64) {
         let ratio = scaled(time, ONE, expected).clamp(1, ONE * ONE);
-        let side = (
-            u64::from(ratio > ONE * 3 / 2),
-            u64::from(ratio < ONE * 2 / 3),
-        );
-        if side == (0, 0) || side != self.side {
-            (self.side, self.streak, self.shift) = (side, 0, ratio);
+        self.streak.add(ratio, bytes);
+        if self.streak.count < STREAK {
+            return;
         }
-        // The one nearest to no change.
-        self.shift = match side {
-            (1, _) => self.shift.min(ratio),
-            _ => self.shift.max(ratio),
-        };
-        self.streak += side.0 + side.1;
-        if self.streak >= STREAK {
-            self.streak = 0;
-            self.scale(self.shift);
-        }
-    }
-
-    /// Every cost becomes so many 256ths of its estimate.
-    fn scale(&mut self, by: u64) {
-        let scaled = |value| scaled(value, by, ONE).min(TIME_MAX);
-        self.per_mib = scaled(self.per_mib).max(1);
-        for mean in self.sizes.iter_mut().flatten().chain(&mut self.distances) {
+        let spread = self.spread();
+        let Streak { shift, bytes, .. } = core::mem::take(&mut self.streak);
+        let scaled = |value| scaled(value, shift, ONE).min(TIME_MAX);
+        let [adjacent, apart] = &mut self.kinds;
+        for mean in self.distances.iter_mut().chain([apart]) {
             mean.time = scaled(mean.time);
         }
-        for cost in &mut self.kinds {
-            *cost = scaled(*cost).min(SWITCHING_MAX.0);
+        if bytes >= spread {
+            adjacent.time = scaled(adjacent.time);
+            self.per_mib = scaled(self.per_mib).max(1);
         }
     }
 
-    fn fit(&mut self) {
-        let now = self.requests;
-        let sums = self.sizes.map(|kind| sums(&kind, now));
-        let (mut xy, mut xx) = (0i128, 0i128);
-        for (kind, sums) in self.sizes.iter().zip(&sums) {
-            for mean in kind {
-                let weight = mean.weight(now);
-                if weight > 0 && sums.weight > 0 {
-                    let bytes = i128::from(mean.bytes) - sums.bytes / sums.weight;
-                    let time = i128::from(mean.time) - sums.time / sums.weight;
-                    xx += weight * bytes * bytes;
-                    xy += weight * bytes * time;
-                }
-            }
+    /// The rate by a request's length, and by its part of what length does not explain.
+    fn fit(&mut self, kind: usize, bytes: u64, time: u64) {
+        let mean = self.kinds[kind];
+        if mean.count == 0 {
+            return;
         }
-        let ridge = SPREAD * SPREAD * i128::from(GAIN << 10);
-        let before = i128::from(self.prior(&sums));
-        self.has_spread |= xx > ridge;
-        let mut slope = (xy * i128::from(MIB) + ridge * before) / (xx + ridge);
-        for sums in sums.iter().filter(|sums| sums.bytes > 0) {
-            // No cost is negative.
-            slope = slope.min(sums.time * i128::from(MIB) / sums.bytes);
-        }
-        let least = per_mib(*RATE_RANGE.end());
-        self.per_mib = u64::try_from(slope)
-            .unwrap_or(least)
-            .clamp(least, per_mib(*RATE_RANGE.start()));
-        for (kind, sums) in sums.iter().enumerate() {
-            if sums.weight > 0 {
-                let transfer =
-                    sums.bytes / sums.weight * i128::from(self.per_mib) / i128::from(MIB);
-                let cost = (sums.time / sums.weight - transfer).max(0);
-                self.kinds[kind] = u64::try_from(cost).unwrap_or(u64::MAX).min(SWITCHING_MAX.0);
-            }
-        }
+        let longer = i128::from(bytes) - i128::from(mean.bytes);
+        let later = i128::from(time) - i128::from(mean.time);
+        let (weight, spread) = (longer * longer, squared(self.spread()));
+        let before = i128::from(self.per_mib);
+        let information = self.information + weight;
+        let by_length = longer * (later * i128::from(MIB) - longer * before) / information;
+        self.has_spread |= weight > spread;
+        let gain = i128::from(GAIN);
+        let forgotten = self.information / gain * weight.min(spread) / spread;
+        self.information = information - forgotten;
+        let rest = later - longer * (before + by_length) / i128::from(MIB);
+        let by_level = before * self.level(rest / gain) / 1_000_000;
+        let slope = (before + by_length + by_level).max(1);
+        self.per_mib = u64::try_from(slope).unwrap_or(u64::MAX);
     }
 
-    /// Time of a MiB before, moved by its part of the difference between the time the last requests
-    /// were expected to take and the time they took.
-    fn prior(&self, sums: &[Sums; 2]) -> u64 {
-        let (mut doubt, mut cost, mut transfer, mut time) = (0i128, 0i128, 0i128, 0i128);
+    /// A mean moves by so much, of which the rate takes the square of its part: by how many
+    /// millionths.
+    fn level(&self, moved: i128) -> i128 {
+        let (mut doubt, mut cost, mut transfer) = (0i128, 0i128, 0i128);
         // It is not known yet whether continuing is free.
-        let least = if self.has_spread { 0 } else { self.kinds[1] };
-        for (kind, sums) in sums.iter().enumerate() {
-            doubt += sums.weight * i128::from(self.kinds[kind].max(least));
-            cost += sums.weight * i128::from(self.kinds[kind]);
-            transfer += sums.bytes * i128::from(self.per_mib) / i128::from(MIB);
-            time += sums.time;
+        let least = if self.has_spread { 0 } else { self.cost(1) };
+        for (kind, mean) in self.kinds.iter().enumerate() {
+            if mean.count > 0 {
+                doubt += i128::from(self.cost(kind).max(least));
+                cost += i128::from(self.cost(kind));
+                transfer += i128::from(self.transfer(mean.bytes));
+            }
         }
         // In millionths of all, so that squares stay small.
         let all = (cost + transfer).max(1);
         let (doubt, transfer) = (doubt * 1_000_000 / all, transfer * 1_000_000 / all);
         let part = transfer * transfer * 1_000 / (doubt * doubt + transfer * transfer).max(1);
-        let ratio = time * 1_000 / all;
-        let factor = 1_000_000 + (ratio - 1_000) * part;
-        let moved = i128::from(self.per_mib) * factor.max(1_000) / 1_000_000;
-        u64::try_from(moved).unwrap_or(u64::MAX).max(1)
+        (moved * 1_000 / all * part).max(-900_000)
+    }
+
+    /// No cost is negative, and no rate beyond those there are.
+    fn bound(&mut self) {
+        let [least, most] = [RATE_RANGE.end(), RATE_RANGE.start()].map(|rate| per_mib(*rate));
+        for mean in self.kinds.iter().filter(|mean| mean.bytes > 0) {
+            self.per_mib = self.per_mib.min(scaled(mean.time, MIB, mean.bytes));
+        }
+        self.per_mib = self.per_mib.clamp(least, most);
     }
 
     /// As a profile of so many servers.
@@ -332,11 +351,11 @@ impl Costs {
         if points.is_empty() {
             points = match self.switches {
                 0 => self.told_points(),
-                _ => Vec::from([(Bytes(0), Nanos(self.kinds[1]))]),
+                _ => Vec::from([(Bytes(0), Nanos(self.cost(1)))]),
             };
         }
         for (_, cost) in &mut points {
-            let least = self.kinds[0].max(HOST_COST);
+            let least = self.cost(0).max(HOST_COST);
             *cost = Nanos(cost.0.clamp(least, SWITCHING_MAX.0));
         }
         let rate = MIB * 1_000_000_000 / self.per_mib.max(1);
@@ -348,15 +367,8 @@ impl Costs {
     }
 }
 
-fn sums(kind: &[Mean; SIZES], now: u64) -> Sums {
-    kind.iter().fold(Sums::default(), |sums, mean| {
-        let weight = mean.weight(now);
-        Sums {
-            weight: sums.weight + weight,
-            bytes: sums.bytes + weight * i128::from(mean.bytes),
-            time: sums.time + weight * i128::from(mean.time),
-        }
-    })
+fn squared(bytes: u64) -> i128 {
+    i128::from(bytes) * i128::from(bytes)
 }
 
 fn per_mib(rate: u64) -> u64 {
@@ -371,4 +383,59 @@ fn class_of(distance: Bytes) -> usize {
 /// The middle of a class, by ratio.
 fn centre(class: usize) -> Bytes {
     Bytes(1 << (4 * class as u32 + 2))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 8 ms, of which a turn of 8 ms is chance, and 80 MB/s.
+    fn time(bytes: u64, number: u64) -> Nanos {
+        let turn = number * 5_000_011 % 8_000_000;
+        Nanos(4_000_000 + turn + bytes * 1_000_000_000 / 80_000_000)
+    }
+
+    fn rate(costs: &Costs) -> u64 {
+        costs.profile(1).rate(Bytes(0)) / 1_000_000
+    }
+
+    /// Pages at random, and some windows, of these lengths.
+    fn pages_and(window: u64, requests: u64) -> Costs {
+        let mut costs = Costs::new(&Profile::default());
+        for number in 0..requests {
+            let bytes = if number % 5 == 0 { window } else { 4096 };
+            costs.learn(Bytes(1 << 30), Bytes(bytes), time(bytes, number));
+        }
+        costs
+    }
+
+    #[test]
+    fn pages_and_short_windows_move_a_rate_by_no_factor_of_two() {
+        for window in [8192, 16 << 10, 24 << 10, 64 << 10] {
+            for requests in [100, 1000, 30_000] {
+                let rate = rate(&pages_and(window, requests));
+                assert!(
+                    (40..=160).contains(&rate),
+                    "{requests} requests, {window} bytes: {rate} MB/s"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn two_long_requests_tell_it_after_any_number_of_pages() {
+        for pages in [10, 1000, 30_000] {
+            let mut costs = pages_and(16 << 10, pages);
+            for number in 0..2 {
+                let bytes = 8 << 20;
+                let slow = Nanos(time(0, number).0 + bytes * 1_000_000_000 / 40_000_000);
+                costs.learn(Bytes(1 << 30), Bytes(bytes), slow);
+            }
+            assert!(
+                (36..=48).contains(&rate(&costs)),
+                "{pages}: {}",
+                rate(&costs)
+            );
+        }
+    }
 }

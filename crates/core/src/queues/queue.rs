@@ -60,7 +60,9 @@ pub(crate) enum Wanted {
 pub(crate) enum Class {
     /// Of a program that reads: due in the order of virtual finish times.
     Program,
-    /// The same of a reader at random: before all others, as far as the device's express work goes.
+    /// The same of a reader at random, and short: among its like in the order of their places.
+    Short,
+    /// The same, and no longer than a page: before all others, as far as the device's express work goes.
     Single,
     /// Of an announced order: behind those, until a read waits for it.
     Planned,
@@ -91,13 +93,13 @@ pub(super) struct Queue {
 
 impl Want {
     fn is_of_program(&self) -> bool {
-        matches!(self.class, Class::Program | Class::Single)
+        matches!(self.class, Class::Program | Class::Short | Class::Single)
     }
 
     /// Whether it is due as those of programs are, where there is one of a program.
     fn is_awaited(&self) -> bool {
         match self.class {
-            Class::Program | Class::Single => true,
+            Class::Program | Class::Short | Class::Single => true,
             Class::Planned | Class::Idle => false,
             Class::Ahead { is_awaited } => is_awaited,
         }
@@ -214,7 +216,7 @@ impl Queue {
             self.runs.add(want);
         }
         match &mut want.class {
-            Class::Program | Class::Single => false,
+            Class::Program | Class::Short | Class::Single => false,
             Class::Planned | Class::Idle => {
                 self.idle -= usize::from(want.class == Class::Idle);
                 want.class = Class::Program;

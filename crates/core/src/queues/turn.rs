@@ -125,7 +125,7 @@ impl Queues {
         let mut waiting = order().map(|(_, want)| Waiting {
             position: want.position,
             due: device.due(want),
-            is_single: want.class == Class::Single,
+            is_short: matches!(want.class, Class::Short | Class::Single),
         });
         let chosen = self.dispatch.next(&head, &mut waiting);
         let chosen = order().nth(chosen).or_else(|| order().next());

@@ -175,8 +175,7 @@ impl Workload for AtRandom {
 }
 
 /// The drive sorts its own requests, and most of a crowd wait here: in the order of turns they would take a quarter
-/// longer. Turns of pages alone are no bound in time, because a page tells nothing of the rate by which they are
-/// reckoned.
+/// longer.
 #[test]
 fn a_crowd_at_random_is_nearly_as_fast_as_if_the_drive_had_it_all_and_none_is_forgotten() {
     for (device, readers) in [
@@ -206,8 +205,8 @@ fn a_crowd_at_random_is_nearly_as_fast_as_if_the_drive_had_it_all_and_none_is_fo
         println!(
             "{readers} readers of {device}: {times:.3} of the time, a read waits for {longest:.2} s at most"
         );
-        assert!(times <= 1.15, "{readers} of {device}: {times:.3}");
-        assert!(longest <= 10.0, "{readers} of {device}: {longest:.2} s");
+        assert!(times <= 1.1, "{readers} of {device}: {times:.3}");
+        assert!(longest <= 2.0, "{readers} of {device}: {longest:.2} s");
     }
 }
 
