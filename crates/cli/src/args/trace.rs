@@ -49,7 +49,7 @@ pub enum TraceCommand {
 pub struct TraceSample {
     /// Its name: web (8 KiB reads of three devices, half of them hot), video (24 films, 1.5 MB/s each)
     /// or figure1 (six blocks on two disks, of Kimbrel et al. 1996)
-    #[arg(value_name = "NAME")]
+    #[arg(value_name = "web|video|figure1")]
     #[arg(value_parser = PossibleValuesParser::new(sample::LIST.map(|one| one.name))
         .map(|name| sample::LIST.into_iter().find(|one| one.name == name).unwrap_or(sample::LIST[0])))]
     pub sample: Sample,

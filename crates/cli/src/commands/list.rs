@@ -4,7 +4,7 @@
 //! what there is, so a new method appears by its one entry. The table is for people, in lines as
 //! wide as the terminal or 100 columns; the JSON object is for programs that build menus,
 //! completions or documentation. A name in place of a part shows its entries alone, with the
-//! [differences] between its paper and ours.
+//! [differences] between its paper and ours; the name of a family its methods.
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -59,6 +59,11 @@ pub fn selected(name: &str) -> Result<Selected, String> {
     let specs = families(None).into_iter().flat_map(|(_, specs)| specs);
     let mut known: BTreeSet<&'static str> = PRESETS.iter().map(|preset| preset.name).collect();
     known.extend(specs.map(|spec| spec.name));
+    known.extend(
+        families(Some(Listed::Methods))
+            .iter()
+            .map(|(family, _)| *family),
+    );
     known.extend(format::LIST.iter().map(|format| format.name));
     known.extend(backends(None).into_iter().flatten().map(|[name, ..]| name));
     if known.contains(name) {
@@ -162,8 +167,8 @@ type Entry = (String, Vec<Vec<String>>);
 
 fn table(what: Option<Listed>, name: Option<&str>) -> String {
     let width = terminal::columns().map_or(WIDTH, usize::from);
-    let is_shown = |entry: &Entry| name.is_none_or(|name| entry.0 == name);
     let parts = parts(what).into_iter().filter_map(|(title, mut entries)| {
+        let is_shown = |entry: &Entry| name.is_none_or(|name| [&*entry.0, title].contains(&name));
         entries.retain(is_shown);
         if name.is_some() {
             let of_entry = |entry: &mut Entry| entry.1.extend(differing(&entry.0));
@@ -299,16 +304,17 @@ fn params(spec: &Spec) -> Vec<String> {
 fn json_of(what: Option<Listed>, name: Option<&str>) -> Value {
     let mut all = everything(what);
     if let Some(name) = name {
-        all.retain(|_, entries| {
+        all.retain(|title, entries| {
             if let Value::Array(entries) = entries {
-                entries.retain(|entry| entry["name"] == name);
+                entries.retain(|entry| entry["name"] == name || title == name);
             }
             entries
                 .as_array()
                 .is_some_and(|entries| !entries.is_empty())
         });
         for entry in all.values_mut().filter_map(Value::as_array_mut).flatten() {
-            entry["differences"] = differences::of(name).map(json_of_difference).collect();
+            let of = differences::of(entry["name"].as_str().unwrap_or(name));
+            entry["differences"] = of.map(json_of_difference).collect();
         }
     }
     Value::Object(all)

@@ -142,6 +142,7 @@ fn rows(summary: &Summary, records: &Logs, block_bytes: u32) -> Vec<(&'static st
         ("reads", json!(summary.reads)),
         ("writes", json!(summary.writes)),
         ("devices", json!(summary.devices)),
+        ("processes", json!(summary.processes)),
         ("bytes", json!(summary.bytes)),
         ("request_bytes_min", json!(summary.least_bytes)),
         ("request_bytes_mean", json!(summary.mean_bytes())),

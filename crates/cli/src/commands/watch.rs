@@ -53,7 +53,7 @@ pub fn run(
     if args.until_input_ends {
         watch.end_with_input()?;
     }
-    let text = beginning(&watch.accounts(), args.dry_run);
+    let text = beginning(&args.paths, &watch.accounts(), args.dry_run);
     write(out, &text)?;
     write(out, &ending(&watch.run()?))
 }
@@ -96,7 +96,26 @@ fn write(out: &mut dyn Write, text: &str) -> Result<(), Failure> {
     written.map_err(|e| Failure::output(&e))
 }
 
-fn beginning(accounts: &[Account], is_dry: bool) -> String {
+/// The folders that are watched of a file system; none if it is watched whole. A path is on the file system with the
+/// longest mount point above it.
+fn folders(paths: &[PathBuf], accounts: &[Account], of: &Account) -> Vec<PathBuf> {
+    let points = || accounts.iter().map(|account| &account.file_system.point);
+    let is_on = |path: &PathBuf| {
+        let above = points().filter(|point| path.starts_with(point));
+        let nearest = above.max_by_key(|point| point.as_os_str().len());
+        nearest == Some(&of.file_system.point)
+    };
+    let paths = paths
+        .iter()
+        .map(|path| path.canonicalize().unwrap_or_else(|_| path.clone()));
+    let folders: Vec<PathBuf> = paths.filter(|path| path.is_dir() && is_on(path)).collect();
+    match folders.contains(&of.file_system.point) {
+        true => Vec::new(),
+        false => folders,
+    }
+}
+
+fn beginning(paths: &[PathBuf], accounts: &[Account], is_dry: bool) -> String {
     let of = |account: &Account| {
         let Account {
             file_system: at,
@@ -105,7 +124,16 @@ fn beginning(accounts: &[Account], is_dry: bool) -> String {
         } = account;
         let limit = limit_kib.map_or_else(|| "unknown".into(), |kib| format!("{kib} KiB"));
         let (kind, bdi, point) = (&at.kind, &at.bdi, at.point.display());
-        format!("watching {point}: {kind}, bdi {bdi}, readahead {limit}\n")
+        let folders = folders(paths, accounts, account);
+        let folders: Vec<_> = folders
+            .iter()
+            .map(|path| path.display().to_string())
+            .collect();
+        let what = match folders.is_empty() {
+            true => point.to_string(),
+            false => format!("{} on {point}", folders.join(", ")),
+        };
+        format!("watching {what}: {kind}, bdi {bdi}, readahead {limit}\n")
     };
     let mut text: String = accounts.iter().map(of).collect();
     let file_systems: Vec<_> = accounts.iter().map(|of| of.file_system.clone()).collect();

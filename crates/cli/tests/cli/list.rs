@@ -205,3 +205,15 @@ fn presets_of_the_simulator_alone_are_listed_and_a_near_name_is_named_once() {
     nearest.dedup();
     assert_eq!(nearest.len(), count, "{said}");
 }
+
+#[test]
+fn the_name_of_a_family_shows_its_methods() {
+    let text = output_of("list dispatch");
+    assert!(
+        text.starts_with("dispatch\n  continuing") && text.contains("\n  fifo"),
+        "{text}"
+    );
+    let json: Value = serde_json::from_str(&output_of("list reclaim --format json")).unwrap();
+    assert_eq!(json.as_object().map(serde_json::Map::len), Some(1));
+    assert!(json["reclaim"].as_array().is_some_and(|all| all.len() > 3));
+}

@@ -33,6 +33,7 @@ requests              3
 reads                 2
 writes                1
 devices               2
+processes             0
 bytes                 16896
 request_bytes_min     512
 request_bytes_mean    5632
@@ -140,7 +141,7 @@ fn json_has_the_same_keys() {
     forerun(&format!("trace info {trace} --format json"))
         .success()
         .stdout_eq(str![[r#"
-{"answered":0,"block_bytes":8192,"bytes":0,"compute_ns":0,"devices":1,"distinct_blocks":2,"duration_ns":0,"format":"lirs","left_out":0,"out_of_order":0,"reads":3,"references":3,"request_bytes_max":0,"request_bytes_mean":0,"request_bytes_min":0,"requests":3,"response_ns":0,"sequential_per_mille":333,"span_blocks":2,"timed":0,"unwanted":0,"writes":0}
+{"answered":0,"block_bytes":8192,"bytes":0,"compute_ns":0,"devices":1,"distinct_blocks":2,"duration_ns":0,"format":"lirs","left_out":0,"out_of_order":0,"processes":0,"reads":3,"references":3,"request_bytes_max":0,"request_bytes_mean":0,"request_bytes_min":0,"requests":3,"response_ns":0,"sequential_per_mille":333,"span_blocks":2,"timed":0,"unwanted":0,"writes":0}
 
 "#]]);
 }

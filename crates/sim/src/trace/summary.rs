@@ -5,7 +5,7 @@
 //! 32 bytes each, and a device takes 1 KiB; everything else takes no memory to speak of, so a trace
 //! may be of any length. One with more blocks or devices than there is memory for is an error.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use forerun_core::Bytes;
 
@@ -29,6 +29,8 @@ pub struct Summary {
     pub most_bytes: u32,
     /// Devices, or files.
     pub devices: u64,
+    /// Processes, or threads; 0 where the format has none.
+    pub processes: u64,
     /// References to blocks: a request counts once for each block it touches.
     pub references: u64,
     /// Different blocks, those of different devices apart.
@@ -66,7 +68,7 @@ pub enum SummaryError<E> {
 }
 
 impl Summary {
-    /// What a different block takes at most, while its table grows.
+    /// What a different block takes at most, while its table grows; a process takes less.
     const BLOCK: u64 = 32;
     /// What a device takes, its least table included.
     const DEVICE: u64 = 1024;
@@ -88,6 +90,7 @@ impl Summary {
                 ..Self::default()
             },
             devices: BTreeMap::new(),
+            processes: BTreeSet::new(),
             memory,
         };
         for record in records {
@@ -120,6 +123,7 @@ struct Survey {
     block_bytes: u32,
     summary: Summary,
     devices: BTreeMap<u32, Seen>,
+    processes: BTreeSet<u32>,
     memory: Bytes,
 }
 
@@ -137,6 +141,7 @@ impl Survey {
     fn add<E>(&mut self, record: &Record) -> Result<(), SummaryError<E>> {
         self.extent(record);
         self.times(record);
+        self.processes.extend(record.process);
         let seen = self.devices.entry(record.device).or_default();
         let summary = &mut self.summary;
         summary.sequential += u64::from(seen.end == Some(record.place));
@@ -159,7 +164,8 @@ impl Survey {
         }
         summary.distinct_blocks = known;
         let devices = self.devices.len() as u64;
-        let taken = known.saturating_mul(Summary::BLOCK) + devices * Summary::DEVICE;
+        let counted = known.saturating_add(self.processes.len() as u64);
+        let taken = counted.saturating_mul(Summary::BLOCK) + devices * Summary::DEVICE;
         if taken > self.memory.0 {
             let blocks = known;
             return Err(SummaryError::Memory { blocks, devices });
@@ -197,6 +203,7 @@ impl Survey {
 
     fn end(mut self) -> Summary {
         self.summary.devices = self.devices.len() as u64;
+        self.summary.processes = self.processes.len() as u64;
         let spans = self.devices.values().filter_map(|seen| seen.span);
         self.summary.span_blocks = spans.fold(0, |sum: u64, (first, last)| {
             sum.saturating_add((last - first).saturating_add(1))
