@@ -41,8 +41,6 @@ pub struct Head {
     pub slice: Bytes,
     /// Bytes the device could transfer during one switch.
     pub depth: Bytes,
-    /// Whether the device has one arm, so that fetches near to each other cost less in a row.
-    pub has_one_arm: bool,
 }
 
 /// A fetch that waits.

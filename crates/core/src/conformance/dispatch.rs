@@ -79,7 +79,6 @@ fn compete(method: &dyn Dispatch, rules: Rules<'_>) -> Result<Vec<usize>, Broken
     let (mut work, mut choices) = (0u64, Vec::new());
     let mut head = Head {
         depth,
-        has_one_arm: true,
         ..Head::default()
     };
     while work < 3 * patience {

@@ -188,11 +188,6 @@ impl Device {
         self.profile().competitive_depth(self.arm.distance(), here)
     }
 
-    /// Whether it has one arm, so that fetches near to each other cost less in a row.
-    pub(super) fn has_one_arm(&self) -> bool {
-        !self.profile().is_parallel() && !self.profile().is_served()
-    }
-
     /// Bytes it could transfer in a second.
     pub(super) fn second(&self) -> Bytes {
         let rate = self.profile().rate(Bytes(self.arm.head().position));

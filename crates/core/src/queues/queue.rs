@@ -60,9 +60,10 @@ pub(crate) enum Wanted {
 pub(crate) enum Class {
     /// Of a program that reads: due in the order of virtual finish times.
     Program,
-    /// The same of a reader at random, and short: among its like in the order of their places.
+    /// The same of a reader at random, worth a quarter of a switch or less: among its like in the order of their
+    /// places.
     Short,
-    /// The same, and no longer than a page: before all others, as far as the device's express work goes.
+    /// The same, worth a 32nd of a switch or less: before all others, as far as the [express](super::arm) goes.
     Single,
     /// Of an announced order: behind those, until a read waits for it.
     Planned,

@@ -61,7 +61,6 @@ impl Queues {
         Head {
             slice: head.slice.min(Bytes(now.0.saturating_mul(SLICES))),
             depth: device.depth(),
-            has_one_arm: device.has_one_arm(),
             ..head
         }
     }

@@ -184,6 +184,9 @@ fn a_crowd_at_random_is_nearly_as_fast_as_if_the_drive_had_it_all_and_none_is_fo
         ("cheetah_15k_st373454", 64),
         ("cheetah_15k_st373454", 200),
         ("switching", 16),
+        ("array:ibm_36gb_10k", 16),
+        ("array:ibm_36gb_10k", 200),
+        ("array:hp97560", 64),
     ] {
         let workload = AtRandom {
             readers,
