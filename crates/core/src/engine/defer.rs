@@ -28,7 +28,7 @@ const PASSED_MAX: usize = Engine::READ_MAX as usize;
 /// database, 16 KiB, is one of a disk of 8 ms and 80 MB/s.
 const SINGLE_PART: u64 = 32;
 /// A short one: a switch is worth four times its bytes or more, so shorter seeks gain more than turns do. The 72 loads
-/// of design note 0009 have 2.01 times the least system's rate so, and 1.97 with pages alone.
+/// of design note 0009 have 2.01 times the rate of AccessHistory so, and 1.97 with pages alone.
 const SHORT_PART: u64 = 4;
 
 impl Engine {

@@ -17,11 +17,11 @@
 //! MB/s the spread is 320 kB. Windows of 16 KiB beside pages leave the rate near to where it is; one
 //! request of 4 MiB has nearly all of the weight.
 //!
-//! What lengths leave unexplained, cost and rate take up by their squared parts of the time. A mean
+//! A rest that lengths do not explain is split between cost and rate by their squared parts of the time. A mean
 //! moves by an eighth; from the ninth on no time counts for more than four times the expected one, or
 //! less than a quarter. When four of a kind in a row took more than 3/2, or less than 2/3, the device
 //! changed and everything is scaled by the ratio nearest to 1; if all were shorter than the spread,
-//! what they paid alone. The cost of a distance is the mean over apart requests that far, by
+//! the cost of their kind alone. The cost of a distance is the mean over apart requests that far, by
 //! powers of 16; where there were too few, the cost of all.
 
 use alloc::vec::Vec;
@@ -53,8 +53,8 @@ const RECENT: u64 = 128;
 const CHANCE: u64 = 2;
 /// A told rate weighs as much as so many requests that differ by the spread.
 const TOLD: i128 = 2;
-/// Lengths that differ by less say little of a rate, and by more all, whatever costs were told: four pages, and what
-/// windows of a device that nobody described soon differ by.
+/// Bounds of the spread, whatever costs were told: four pages, and a difference that windows of an undescribed
+/// device soon have.
 const SPREADS: RangeInclusive<u64> = 16 << 10..=1 << 20;
 /// Requests that far, until their own cost is taken for it.
 const DISTANCE_SAMPLES: u64 = 4;
@@ -248,11 +248,11 @@ impl Costs {
         if bytes.0 == 0 || self.is_cached(time, expected) {
             return;
         }
-        self.follow(usize::from(distance.0 > 0), bytes.0, time, expected);
-        self.requests += 1;
-        let now = self.requests;
         let bytes = bytes.min(BYTES_MAX).0;
         let kind = usize::from(distance.0 > 0);
+        self.follow(kind, bytes, time, expected);
+        self.requests += 1;
+        let now = self.requests;
         self.switches += kind as u64;
         let expected = self.expected(distance, Bytes(bytes)).0;
         let time = match self.kinds[kind].count {
@@ -288,7 +288,7 @@ impl Costs {
     }
 
     /// Has the device itself become slower or faster? Then all is scaled, seen of late or not; by requests that are
-    /// too short to tell a rate what they paid alone.
+    /// too short to tell a rate the cost of their kind alone.
     fn follow(&mut self, kind: usize, bytes: u64, time: u64, expected: u64) {
         let ratio = scaled(time, ONE, expected).clamp(1, ONE * ONE);
         let streak = &mut self.streaks[kind];
@@ -313,7 +313,7 @@ impl Costs {
         }
     }
 
-    /// The rate by a request's length, and by its part of what length does not explain.
+    /// The rate by a request's length, and by its part of the rest.
     fn fit(&mut self, kind: usize, bytes: u64, time: u64) {
         let mean = self.kinds[kind];
         let longer = i128::from(bytes) - i128::from(mean.bytes);

@@ -68,7 +68,7 @@ pub enum SummaryError<E> {
 }
 
 impl Summary {
-    /// What a different block takes at most, while its table grows; a process takes less.
+    /// Memory of a different block at most, while its table grows; a process takes less.
     const BLOCK: u64 = 32;
     /// What a device takes, its least table included.
     const DEVICE: u64 = 1024;
