@@ -220,6 +220,7 @@ impl Engine {
                 if self.queues.holds_back(device)
                     && !(self.is_ahead(owner) && device.profile().servers() > 1)
                     && !device.is_crowded()
+                    && !device.class().is_at_random()
                     && device.bytes_hung() == 0 =>
             {
                 longest.min(window.div_ceil(2).max(PIECE_MIN))

@@ -75,6 +75,13 @@ pub(crate) enum Class {
     Idle,
 }
 
+impl Class {
+    /// Whether it is of a reader at random, worth a switch and little more.
+    pub(crate) fn is_at_random(self) -> bool {
+        matches!(self, Self::Short | Self::Single)
+    }
+}
+
 /// See the [module](self).
 #[derive(Debug, Default)]
 pub(super) struct Queue {

@@ -8,7 +8,7 @@
 //! A [run](super::runs) is wants that continue each other on the device. Its slice is granted with its first request; windows that
 //! continue it are cut to the rest. Example: a slice of 3 MB of which 2.4 MB went out leaves a window 0.6 MB.
 
-use super::{Class, Device, Queues, Want};
+use super::{Device, Queues, Want};
 use crate::dispatch::{Head, Waiting};
 use crate::profile::Profile;
 use crate::units::{Bytes, DeviceId, Nanos};
@@ -124,7 +124,7 @@ impl Queues {
         let mut waiting = order().map(|(_, want)| Waiting {
             position: want.position,
             due: device.due(want),
-            is_short: matches!(want.class, Class::Short | Class::Single),
+            is_short: want.class.is_at_random(),
         });
         let chosen = self.dispatch.next(&head, &mut waiting);
         let chosen = order().nth(chosen).or_else(|| order().next());
@@ -138,7 +138,7 @@ mod tests {
 
     use super::*;
     use crate::profile::RATE_RANGE;
-    use crate::queues::queue::Wanted;
+    use crate::queues::queue::{Class, Wanted};
     use crate::queues::request::Request;
     use crate::spec::Choice;
     use crate::units::{Block, Extent, FileId, ReaderId};
