@@ -52,7 +52,7 @@ pub struct Waiting {
     /// The amount of the device's work at which it is due, in bytes: see the [module](self). 0 of a
     /// single read at random, which does not wait for a turn.
     pub due: u64,
-    /// Whether it is a short read at random: a switch, and a quarter of that at most.
+    /// Whether it is a short read at random: a switch, and as much again at most.
     pub is_short: bool,
 }
 

@@ -27,9 +27,6 @@ const PASSED_MAX: usize = Engine::READ_MAX as usize;
 /// A read at random costs a switch and little else: its bytes are worth at most this part of it. A page of a
 /// database, 16 KiB, is one of a disk of 8 ms and 80 MB/s.
 const SINGLE_PART: u64 = 32;
-/// A short one: a switch is worth four times its bytes or more, so shorter seeks gain more than turns do. The 72 loads
-/// of design note 0009 have 2.01 times the rate of AccessHistory so, and 1.97 with pages alone.
-const SHORT_PART: u64 = 4;
 
 impl Engine {
     /// Queues a fetch at a device, which may have a slot for it at once.
@@ -65,14 +62,13 @@ impl Engine {
         let depth = self.queues.device(place.device)?.depth();
         // One jump may begin a stream; after two the reader reads at random.
         let is_random = self.readers.note_jump(reader, jumps) && jumps;
-        let is_within = |part| is_random && bytes.0 <= depth.0 / part;
         Some(Want {
             fetch,
             class: match read {
                 _ if is_idle => Class::Idle,
-                _ if is_within(SINGLE_PART) => Class::Single,
-                _ if is_within(SHORT_PART) => Class::Short,
-                _ => Class::Program,
+                _ if !is_random || bytes > depth => Class::Program,
+                _ if bytes.0 > depth.0 / SINGLE_PART => Class::Short,
+                _ => Class::Single,
             },
             owner: Some(reader),
             came,

@@ -60,7 +60,7 @@ pub(crate) enum Wanted {
 pub(crate) enum Class {
     /// Of a program that reads: due in the order of virtual finish times.
     Program,
-    /// The same of a reader at random, worth a quarter of a switch or less: among its like in the order of their
+    /// The same of a reader at random, worth a switch or less: among its like in the order of their
     /// places.
     Short,
     /// The same, worth a 32nd of a switch or less: before all others, as far as the [express](super::arm) goes.
