@@ -6,6 +6,8 @@
 /// A rule that ours have otherwise.
 #[derive(Debug)]
 pub struct Difference {
+    /// Where those are: `presets`, or families of methods.
+    pub families: &'static [&'static str],
     /// Methods and presets that have it.
     pub methods: &'static [&'static str],
     /// The paper, and where it has the rule.
@@ -41,14 +43,17 @@ impl Difference {
     }
 }
 
-/// Those of a method or a preset.
-pub fn of(name: &str) -> impl Iterator<Item = &'static Difference> {
-    LIST.iter().filter(move |one| one.methods.contains(&name))
+/// Those of a method of a family, or of a preset.
+pub fn of(family: &str, name: &str) -> impl Iterator<Item = &'static Difference> {
+    let has =
+        move |one: &&Difference| one.families.contains(&family) && one.methods.contains(&name);
+    LIST.iter().filter(has)
 }
 
 /// The differences. One entry a rule.
 pub static LIST: &[Difference] = &[
     Difference {
+        families: &["presets"],
         methods: &["forerun", "once", "mount", "growing"],
         source: "Li et al. 2004, section 2",
         rule: "A window is the competitive depth, however long a stream has been.",
@@ -57,6 +62,7 @@ pub static LIST: &[Difference] = &[
         command: "forerun bench --emulate switching=8ms,rate=80MB/s --clock virtual --readers 10 --file-bytes 100MB --memory 256MiB --preset cp,forerun",
     },
     Difference {
+        families: &["presets"],
         methods: &[
             "cp",
             "ap",
@@ -74,6 +80,7 @@ pub static LIST: &[Difference] = &[
         command: "forerun-lab reproduce li04 --only C4",
     },
     Difference {
+        families: &["presets"],
         methods: &["cp", "ap"],
         source: "Li et al. 2004, section 2",
         rule: "A stream begins with 16 pages, which are doubled.",
@@ -83,6 +90,7 @@ pub static LIST: &[Difference] = &[
              --detect 'linux-2.6.3(slow_start=1)'",
     },
     Difference {
+        families: &["reclaim"],
         methods: &["fifo", "longest", "coldest", "coldest-cpu", "furthest"],
         source: "Li and Shen 2005, sections 3.1 and 3.3",
         rule: "A page taken from the prefetch cache goes to the ordinary cache, pages of ended owners go first only beyond the \
@@ -92,6 +100,7 @@ pub static LIST: &[Difference] = &[
         command: "forerun-lab reproduce li05 --only P5 --with seed=1 --with reclaims=0 --with ended-first=1 --with history=8",
     },
     Difference {
+        families: &["split"],
         methods: &["gradient"],
         source: "Li and Shen 2005, section 3.2",
         rule: "The part moves on in its direction, or back if the miss rate rose. Unit, margin and epoch are not given; the first direction is drawn.",
@@ -100,6 +109,7 @@ pub static LIST: &[Difference] = &[
         command: "forerun-lab reproduce li05 --only P4 --with seed=1 --with step=1",
     },
     Difference {
+        families: &["presets", "shape"],
         methods: &["stripe", "both", "msp+seqp", "msp+saseqp"],
         source: "Baek and Park 2009, section 4",
         rule: "The counter of sequential strips is kept at each block of the array that is read.",
@@ -108,6 +118,7 @@ pub static LIST: &[Difference] = &[
         command: "forerun-lab reproduce baek09 --only B2,B4",
     },
     Difference {
+        families: &["hinted"],
         methods: &["forestall"],
         source: "Kimbrel et al. 1996, section 5",
         rule: "A disk that is free gets a batch.",
@@ -116,6 +127,7 @@ pub static LIST: &[Difference] = &[
         command: "forerun-lab reproduce kimbrel96 --only K12",
     },
     Difference {
+        families: &["presets", "detect"],
         methods: &["forerun", "once", "mount", "ondemand"],
         source: "Wu 2010, section 4.3",
         rule: "A stream whose reads lie between those of others is found by two reads in a row.",

@@ -24,7 +24,8 @@ use crate::profile::Profile;
 use crate::spec::Method;
 use crate::units::{Bytes, Nanos};
 
-/// The measure methods. One entry a method.
+/// The measure methods. One entry a method. A profile's figures as they are, the measure `given`, is in
+/// `forerun-baselines`.
 pub static LIST: &[Method<Box<dyn Measure>>] = &[online::METHOD];
 
 /// A request that was carried out whole.
@@ -58,8 +59,7 @@ pub struct Sample {
 pub struct Confidence {
     /// Requests the estimate of the costs rests on.
     pub samples: u64,
-    /// Requests that continued none and some that did: without the one kind the switching cost,
-    /// without the other the rate is the profile's.
+    /// Those of them that did not continue the one before: without any the switching cost is the profile's.
     pub switches: u64,
     /// Whether the number of servers was seen, not told.
     pub saw_servers: bool,

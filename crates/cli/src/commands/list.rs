@@ -171,7 +171,7 @@ fn table(what: Option<Listed>, name: Option<&str>) -> String {
         let is_shown = |entry: &Entry| name.is_none_or(|name| [&*entry.0, title].contains(&name));
         entries.retain(is_shown);
         if name.is_some() {
-            let of_entry = |entry: &mut Entry| entry.1.extend(differing(&entry.0));
+            let of_entry = |entry: &mut Entry| entry.1.extend(differing(title, &entry.0));
             entries.iter_mut().for_each(of_entry);
         }
         let is_empty = name.is_some() && entries.is_empty();
@@ -229,14 +229,14 @@ fn entry_of(spec: &Spec) -> Entry {
 }
 
 /// A paragraph a difference.
-fn differing(name: &str) -> Vec<Vec<String>> {
+fn differing(family: &str, name: &str) -> Vec<Vec<String>> {
     let one = |one: &differences::Difference| {
         words(&format!(
             "differs from {}: {} Ours: {} Effect: {}: {}",
             one.source, one.rule, one.ours, one.effect, one.command
         ))
     };
-    differences::of(name).map(one).collect()
+    differences::of(family, name).map(one).collect()
 }
 
 fn words(text: &str) -> Vec<String> {
@@ -312,9 +312,11 @@ fn json_of(what: Option<Listed>, name: Option<&str>) -> Value {
                 .as_array()
                 .is_some_and(|entries| !entries.is_empty())
         });
-        for entry in all.values_mut().filter_map(Value::as_array_mut).flatten() {
-            let of = differences::of(entry["name"].as_str().unwrap_or(name));
-            entry["differences"] = of.map(json_of_difference).collect();
+        for (family, entries) in &mut all {
+            for entry in entries.as_array_mut().into_iter().flatten() {
+                let of = differences::of(family, entry["name"].as_str().unwrap_or(name));
+                entry["differences"] = of.map(json_of_difference).collect();
+            }
         }
     }
     Value::Object(all)

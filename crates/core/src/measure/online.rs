@@ -8,7 +8,7 @@
 //! [one server](super::single) through the times since the request before; on several, a faster one counts too, as others only
 //! ever slow it.
 //!
-//! Servers, by [Little's law](super::servers) over 16 requests that were not alone.
+//! Servers, by [Little's law](super::servers) over epochs of requests that were not alone.
 //!
 //! Control law of the limit: that of a [profile](Profile::queue_max), two requests for one server
 //! and four each for several. A device that was not described gets one at a time for the first two,

@@ -1,4 +1,4 @@
-//! Servers: how many a device has, by Little's law over epochs of 16 requests.
+//! Servers: how many a device has, by Little's law over epochs of 16 requests, of four until it is known.
 //!
 //! ```text
 //! servers = sum of the times each and those before it take alone / sum of the times taken
