@@ -322,6 +322,8 @@ impl Costs {
         let before = i128::from(self.per_mib);
         let information = self.information + weight;
         let by_length = longer * (later * i128::from(MIB) - longer * before) / information;
+        // Chance alone may say that longer requests take less time.
+        let by_length = by_length.clamp(-before / 2, before);
         self.has_spread |= weight > spread;
         let gain = i128::from(GAIN);
         let forgotten = self.information / gain * weight.min(spread) / spread;

@@ -156,6 +156,7 @@ impl Online {
         if self.servers.is_one() {
             return self.single.learn(&mut self.costs, sample, before);
         }
+        self.single.pass(&self.costs, sample, before);
         let most = sample.in_flight.max(sample.left);
         let time = sample.ended.since(sample.sent);
         // The first at an idle server is served first, and others only ever make a request slower.
@@ -313,6 +314,18 @@ mod tests {
         assert!(expected.0.abs_diff(17_000_000) < 1_000_000, "{expected:?}");
     }
 
+    /// Numbers of a seed: SplitMix64.
+    struct Draws(u64);
+
+    impl Draws {
+        fn below(&mut self, limit: u64) -> u64 {
+            self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+            let bits = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+            let bits = (bits ^ (bits >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+            (bits ^ (bits >> 31)) % limit
+        }
+    }
+
     /// A store of eight servers.
     fn store() -> Online {
         let described = Profile::constant(Nanos(20_000_000), 80_000_000).unwrap();
@@ -448,6 +461,42 @@ mod tests {
                 (each / 2..each * 2).contains(&expected),
                 "{expected} where {convoy} are told of every {gap} ns"
             );
+        }
+    }
+
+    /// 0.1 ms and 2.4 GB/s, whose host stands still for 50 ms and is then told of up to 16 requests at once; the time of
+    /// each convoy is off by a third at most.
+    #[test]
+    fn convoys_of_any_length_leave_the_rate_where_it_is() {
+        for seed in 0..32 {
+            let mut random = Draws(seed);
+            let (mut method, mut now) = (one(), 100_000_000);
+            for round in 0..400 {
+                let convoy = 1 + random.below(16);
+                let mut lengths =
+                    [0; 16].map(|_| [1 << 20, 400 << 10][usize::from(random.below(8) == 0)]);
+                lengths[convoy as usize..].fill(0);
+                let whole = convoy * 100_000 + lengths.iter().sum::<u64>() * 10 / 24;
+                let told = 40_000 * (convoy - 1);
+                let late = whole * 2 / 3 + random.below(whole * 2 / 3) - told;
+                for (at, bytes) in lengths.into_iter().take(convoy as usize).enumerate() {
+                    now += if at == 0 { late } else { 40_000 };
+                    method.ended(&Sample {
+                        sent: Nanos(now - 50_000_000),
+                        ended: Nanos(now),
+                        distance: Bytes(u64::from(random.below(16) == 0) << 30),
+                        bytes: Bytes(bytes),
+                        in_flight: 40,
+                        left: 40,
+                        ..Sample::default()
+                    });
+                }
+                let rate = method.profile().rate(Bytes(0)) / 1_000_000;
+                assert!(
+                    (900..=14_000).contains(&rate),
+                    "{rate} MB/s, seed {seed}, {round}"
+                );
+            }
         }
     }
 

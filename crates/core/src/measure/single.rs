@@ -7,15 +7,13 @@
 //!   have to turn once to continue. Where all are alone there is nothing to compare.
 //! - A host is told of several requests at once, a *convoy*: the first seems to have taken all the time and the
 //!   others next to none. A late request is held until one takes a quarter of its time again, and shares it with
-//!   those between that took next to none; where it was later than chance makes a disk's, with all of them. Three of
-//!   1 ms told of after 3 ms seem to take 3, 0 and 0 ms, and count as 1 ms each.
+//!   those between. Three of 1 ms told of after 3 ms seem to take 3, 0 and 0 ms, and count as 1 ms each, and as one
+//!   witness of a device that changed.
 //! - Strips one behind the other are taken as one request: how far apart they are told is half chance, and
 //!   all are of one length, which tells nothing of a rate.
 
-use alloc::vec::Vec;
-
 use super::Sample;
-use super::costs::{CACHED, CLIP, Costs, ONE};
+use super::costs::Costs;
 use crate::profile::SWITCHING_MAX;
 use crate::units::{Bytes, Nanos, scaled};
 
@@ -25,12 +23,10 @@ const ALONE: u32 = 128;
 /// 5 ms, of which a late thread's share is small.
 const STRIPS: u64 = 512 << 10;
 
-/// Ratios are in 256ths: half as long again as it should is late, and may be a disk's chance.
-const LATE: u64 = ONE * 3 / 2;
 /// A request that took such a part of the late one, or more, is no part of its convoy.
 const PART: u64 = 4;
 /// Most requests of a convoy: as many as a device is given by default.
-const CONVOY: usize = 256;
+const CONVOY: u64 = 256;
 
 /// See the [module](self).
 #[derive(Clone, Debug)]
@@ -76,12 +72,7 @@ impl Single {
                 true => self.hidden,
                 false => 0,
             };
-            let request = Request {
-                distance: sample.distance,
-                bytes: sample.bytes,
-                took: own.saturating_add(hidden),
-                expected,
-            };
+            let request = Request::new(costs, sample, own, hidden);
             self.convoy.add(costs, request);
         } else if kind == 1 {
             let part = match own.abs_diff(expected) > expected / 2 {
@@ -95,9 +86,16 @@ impl Single {
         }
     }
 
+    /// A request ended on a device of several servers, which may be one a moment later: then a convoy that is under way
+    /// is known from its beginning.
+    pub(super) fn pass(&mut self, costs: &Costs, sample: &Sample, before: Nanos) {
+        let own = sample.ended.since(sample.sent.max(before)).0;
+        self.convoy.pass(&Request::new(costs, sample, own, 0));
+    }
+
     /// Requests that are held.
     pub(super) fn held(&self) -> u64 {
-        self.convoy.requests.len() as u64
+        self.convoy.requests
     }
 
     fn learn_strips(&mut self, costs: &mut Costs, bytes: Bytes, own: u64) {
@@ -120,50 +118,107 @@ struct Request {
 }
 
 impl Request {
-    /// By so many 256ths of the time it should take.
-    fn is_late(&self, by: u64) -> bool {
-        u128::from(self.took) * u128::from(ONE) > u128::from(self.expected) * u128::from(by)
+    /// So much of the time between the two ends was its own, and `hidden` more.
+    fn new(costs: &Costs, sample: &Sample, own: u64, hidden: u64) -> Self {
+        Self {
+            distance: sample.distance,
+            bytes: sample.bytes,
+            took: own.saturating_add(hidden),
+            expected: costs.expected(sample.distance, sample.bytes).0,
+        }
     }
 
-    /// Next to no time.
-    fn is_at_once(&self) -> bool {
-        self.took < self.expected / CACHED
+    fn is_late(&self) -> bool {
+        self.took > self.expected
+    }
+
+    fn kind(&self) -> usize {
+        usize::from(self.distance.0 > 0)
     }
 }
 
 /// A late request, and others that were told of with it.
 #[derive(Clone, Debug, Default)]
 struct Convoy {
-    requests: Vec<Request>,
+    /// What the first took.
+    first: u64,
+    /// That is more than chance makes it.
+    is_clear: bool,
+    requests: u64,
     took: u64,
+    /// Of those that continue the one before, and of the others.
+    kinds: [Sum; 2],
+}
+
+/// Of requests of a kind.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sum {
+    requests: u64,
+    distance: Bytes,
+    bytes: u64,
     expected: u64,
 }
 
 impl Convoy {
     fn add(&mut self, costs: &mut Costs, request: Request) {
-        let first = self.requests.first();
-        let is_part = first.is_some_and(|first| request.took < first.took / PART);
-        if !is_part || self.requests.len() >= CONVOY {
+        if !self.has_part(&request) {
             self.end(costs);
+            if !request.is_late() {
+                return costs.learn(request.distance, request.bytes, Nanos(request.took));
+            }
         }
-        let is_odd = match self.requests.first() {
-            Some(first) => first.is_late(CLIP) || request.is_at_once(),
-            None => request.is_late(LATE),
-        };
-        if !is_odd {
-            return costs.learn(request.distance, request.bytes, Nanos(request.took));
-        }
-        self.took = self.took.saturating_add(request.took);
-        self.expected = self.expected.saturating_add(request.expected);
-        self.requests.push(request);
+        self.push(&request);
     }
 
-    /// Each request took its part of the time.
-    fn end(&mut self, costs: &mut Costs) {
-        for request in self.requests.drain(..) {
-            let part = scaled(request.expected, self.took, self.expected.max(1));
-            costs.learn(request.distance, request.bytes, Nanos(part));
+    /// The times of its requests are learned elsewhere.
+    fn pass(&mut self, request: &Request) {
+        if !self.has_part(request) {
+            *self = Self::default();
+            if !request.is_late() {
+                return;
+            }
         }
-        (self.took, self.expected) = (0, 0);
+        self.push(request);
+    }
+
+    /// It took so much less than the first, in whose time it may have passed: a late one only while the others cannot
+    /// have filled that. On a disk a request that continues a late one is not early: of the other kind than those here,
+    /// one is if the first was later than chance makes it.
+    fn has_part(&self, request: &Request) -> bool {
+        let has_room = self.expected() / PART < self.first || !request.is_late();
+        let is_alike = self.kinds[request.kind()].requests > 0;
+        let is_early = self.is_clear || request.took < request.expected / PART;
+        let is_short = request.took < self.first / PART;
+        is_short && has_room && (is_alike || is_early) && self.requests < CONVOY
+    }
+
+    fn expected(&self) -> u64 {
+        let [adjacent, apart] = &self.kinds;
+        adjacent.expected.saturating_add(apart.expected)
+    }
+
+    fn push(&mut self, request: &Request) {
+        if self.requests == 0 {
+            self.first = request.took;
+            self.is_clear = request.took / PART > request.expected;
+        }
+        self.requests += 1;
+        self.took = self.took.saturating_add(request.took);
+        let sum = &mut self.kinds[request.kind()];
+        sum.requests += 1;
+        sum.distance = request.distance;
+        sum.bytes = sum.bytes.saturating_add(request.bytes.0);
+        sum.expected = sum.expected.saturating_add(request.expected);
+    }
+
+    /// Each request took its part of the time, which is seen once, of all.
+    fn end(&mut self, costs: &mut Costs) {
+        let expected = self.expected().max(1);
+        let Self { took, kinds, .. } = core::mem::take(self);
+        for sum in kinds.iter().filter(|sum| sum.requests > 0) {
+            let bytes = Bytes(sum.bytes / sum.requests);
+            let part = scaled(sum.expected, took, expected) / sum.requests;
+            costs.learn(sum.distance, bytes, Nanos(part));
+        }
     }
 }
