@@ -36,14 +36,14 @@ const DISTANCES: usize = 16;
 /// requests and keeps a disk's rotation, which is chance, to a tenth.
 const GAIN: u64 = 8;
 /// A time counts for no more than so many times the expected one, after eight of a kind; in 256ths.
-pub(super) const CLIP: u64 = 4 * ONE;
+const CLIP: u64 = 4 * ONE;
 /// So many requests in a row, each slower by half or faster by a third, are a change of the device: of
 /// a disk whose rotation is chance, one in a thousand such rows has this length.
 pub(super) const STREAK: u64 = 4;
 /// Ratios are in 256ths.
-pub(super) const ONE: u64 = 256;
+const ONE: u64 = 256;
 /// A request that takes less than such a part of the expected time came from a cache.
-pub(super) const CACHED: u64 = 32;
+const CACHED: u64 = 32;
 /// So many in a row are a device that became faster.
 const CACHED_MAX: u64 = 16;
 /// The cost of a distance is known for so many requests after the last that far.

@@ -23,7 +23,7 @@ const ALONE: u32 = 128;
 /// 5 ms, of which a late thread's share is small.
 const STRIPS: u64 = 512 << 10;
 
-/// A request that took such a part of the late one, or more, is no part of its convoy.
+/// So many times the time is more than chance: a turn of a disk and the arm differ by less.
 const PART: u64 = 4;
 /// Most requests of a convoy: as many as a device is given by default.
 const CONVOY: u64 = 256;
@@ -181,14 +181,16 @@ impl Convoy {
         self.push(request);
     }
 
-    /// It took so much less than the first, in whose time it may have passed: a late one only while the others cannot
-    /// have filled that. On a disk a request that continues a late one is not early: of the other kind than those here,
-    /// one is if the first was later than chance makes it.
+    /// Whether a request was told of with the first, in whose time it passed. It took less than a quarter of that, and
+    ///
+    /// - it is not late, once those here should have filled that time four times: the device may be slower;
+    /// - it is of a kind that is here, as on a disk one that continues a late one passes after it; or took less than
+    ///   a quarter of what it should; or the first took more than four times that.
     fn has_part(&self, request: &Request) -> bool {
+        let is_short = request.took < self.first / PART;
         let has_room = self.expected() / PART < self.first || !request.is_late();
         let is_alike = self.kinds[request.kind()].requests > 0;
         let is_early = self.is_clear || request.took < request.expected / PART;
-        let is_short = request.took < self.first / PART;
         is_short && has_room && (is_alike || is_early) && self.requests < CONVOY
     }
 
