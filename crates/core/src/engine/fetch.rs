@@ -203,10 +203,7 @@ impl Engine {
         }
     }
 
-    /// Most blocks of one request of a window of so many: half of them, so that one part is read while
-    /// the other comes. A part of a file ahead is not cut for a device that serves
-    /// many requests at once: its batch keeps those busy, and a request of a store costs its time to the first byte,
-    /// however short it is.
+    /// Most blocks of one request of a window of so many: half of them where it goes in parts.
     fn longest(&self, device: DeviceId, window: u32, owner: ReaderId) -> u32 {
         let device = self.queues.device(device);
         let bytes = device.map_or(u64::MAX, Device::longest);
@@ -215,18 +212,19 @@ impl Engine {
             .queues
             .request_max(self.memory.frames_usable())
             .min(saturate(blocks));
-        match device {
-            Some(device)
-                if self.queues.holds_back(device)
-                    && !(self.is_ahead(owner) && device.profile().servers() > 1)
-                    && !device.is_crowded()
-                    && !device.class().is_at_random()
-                    && device.bytes_hung() == 0 =>
-            {
-                longest.min(window.div_ceil(2).max(PIECE_MIN))
-            }
-            _ => longest,
+        match device.is_some_and(|device| self.goes_in_parts(device, owner)) {
+            true => longest.min(window.div_ceil(2).max(PIECE_MIN)),
+            false => longest,
         }
+    }
+
+    /// Whether a fetch goes to a device in parts, so that one is read while the other comes. A read at random waits for
+    /// all of them. A part of a file ahead is not cut for a device that serves many requests at once: its batch keeps
+    /// those busy, and a request of a store costs its time to the first byte, however short it is.
+    fn goes_in_parts(&self, device: &Device, owner: ReaderId) -> bool {
+        let is_batch = self.is_ahead(owner) && device.profile().servers() > 1;
+        let is_whole = is_batch || device.is_crowded() || device.class().is_at_random();
+        self.queues.holds_back(device) && !is_whole && device.bytes_hung() == 0
     }
 
     fn is_ahead(&self, owner: ReaderId) -> bool {
