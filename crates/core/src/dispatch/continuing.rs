@@ -35,7 +35,7 @@ pub(super) const METHOD: Method<Box<dyn Dispatch>> = Method {
         name: "continuing",
         summary: "continue where the device stands for a slice of time, then the reader that is due",
         source: "after Iyer and Druschel, SOSP 2001",
-        unfit: "many readers at random beside streams, of whom few go before others",
+        unfit: "many readers at random beside streams, whose longest wait has no bound in seconds",
         knows: Knows::Online,
         params: &[
             Param {
@@ -72,7 +72,7 @@ const SLICE_MIN: u64 = 3;
 /// quarter of the time at most, and the read waits 48 ms for a disk of 8 ms. Shorter slices end before.
 const RUN_MIN: u64 = 6;
 
-/// Short reads due within so many depths of the first go in the order of their places: 64 readers at random on the
+/// Short reads due within so many depths of the first that has a turn go in the order of their places: 64 readers at random on the
 /// model of a disk of 2000 take 1.00 of the time in which the drive sorts all of them, 1.10 with half of these depths,
 /// and 1.34 in the order of their turns. A stream beside them waits a second longer on a disk of 8 ms.
 const SWEEP: u64 = 128;
@@ -118,10 +118,13 @@ impl Dispatch for Continuing {
         if !first.is_short {
             return oldest;
         }
-        // One that is due at once says nothing of the others' turns.
-        let turns = waiting.iter().map(|(_, fetch)| fetch.due);
-        let first = turns.filter(|due| *due > 0).min().unwrap_or(0);
-        let last = first.saturating_add(depths(SWEEP));
+        // One that is due at once takes others along if it is their turn.
+        let turns = waiting.iter().filter(|(_, fetch)| fetch.due > 0);
+        let turn = turns.min_by_key(|(_, fetch)| fetch.due);
+        let last = match turn {
+            Some((_, turn)) if turn.is_short => turn.due.saturating_add(depths(SWEEP)),
+            _ => 0,
+        };
         let may_go = |fetch: &Waiting| fetch.is_short && fetch.due <= last;
         let near = waiting.iter().filter(|(_, fetch)| may_go(fetch));
         // Upward from where the arm stands, then from the begin.
@@ -185,7 +188,8 @@ mod tests {
         assert_eq!(next(&pages), 2);
         assert_eq!(next(&[page(10, 10), page(600, soon + 1)]), 0, "later");
         assert_eq!(next(&[page(10, 10), page(20, soon)]), 0, "all below");
-        assert_eq!(next(&[page(10, 0), stream(20, 10), page(600, soon)]), 2);
+        assert_eq!(next(&[page(10, 0), page(20, 10), page(600, soon)]), 2);
+        assert_eq!(next(&[page(10, 0), stream(20, 10), page(600, 11)]), 0);
         assert_eq!(next(&[page(10, 10), stream(600, 11)]), 0);
         assert_eq!(next(&[stream(10, 10), page(600, 11)]), 0);
     }

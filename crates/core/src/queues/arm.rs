@@ -23,7 +23,7 @@ use crate::units::{Bytes, ReaderId};
 const DISTANCE_SHIFT: u32 = 3;
 
 /// Single reads have this part of the work at most before others: one after the other they take 72 ms each of a
-/// disk of 8 ms. Streams beside them lose a quarter at most, with the switches back to them.
+/// disk of 8 ms. Streams beside pages lose a quarter at most, with the switches back to them.
 const EXPRESS_PART: u64 = 8;
 
 /// See the [module](self).

@@ -76,7 +76,7 @@ pub(crate) enum Class {
 }
 
 impl Class {
-    /// Whether it is of a reader at random, worth a switch and little more.
+    /// Whether it is of a reader at random, worth a switch or less.
     pub(crate) fn is_at_random(self) -> bool {
         matches!(self, Self::Short | Self::Single)
     }
