@@ -241,8 +241,18 @@ impl Costs {
             .collect()
     }
 
+    /// Whether times of a kind are clipped.
+    pub(super) fn knows(&self, kind: usize) -> bool {
+        self.kinds[kind].count >= GAIN
+    }
+
     /// A request took so long alone.
     pub(super) fn learn(&mut self, distance: Bytes, bytes: Bytes, time: Nanos) {
+        self.learn_mean(distance, bytes, time, 1);
+    }
+
+    /// So many did on the average, which is one observation.
+    pub(super) fn learn_mean(&mut self, distance: Bytes, bytes: Bytes, time: Nanos, requests: u64) {
         let time = time.0.min(TIME_MAX);
         let expected = self.expected(distance, bytes).0.max(1);
         if bytes.0 == 0 || self.is_cached(time, expected) {
@@ -251,9 +261,9 @@ impl Costs {
         let bytes = bytes.min(BYTES_MAX).0;
         let kind = usize::from(distance.0 > 0);
         self.follow(kind, bytes, time, expected);
-        self.requests += 1;
+        self.requests += requests;
         let now = self.requests;
-        self.switches += kind as u64;
+        self.switches += kind as u64 * requests;
         let expected = self.expected(distance, Bytes(bytes)).0;
         let time = match self.kinds[kind].count {
             0..GAIN => time,

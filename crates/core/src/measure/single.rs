@@ -6,9 +6,9 @@
 //! - How much is hidden, only requests alone say: those that continue none, because a disk that was idle may
 //!   have to turn once to continue. Where all are alone there is nothing to compare.
 //! - A host is told of several requests at once, a *convoy*: the first seems to have taken all the time and the
-//!   others next to none. A late request is held until one takes a quarter of its time again, and shares it with
-//!   those between. Three of 1 ms told of after 3 ms seem to take 3, 0 and 0 ms, and count as 1 ms each, and as one
-//!   witness of a device that changed.
+//!   others next to none. A late request is held, and shares its time with those that were there when it ended
+//!   and took less than a quarter of it. Three of 1 ms told of after 3 ms seem to take 3, 0 and 0 ms, and are one
+//!   observation of 1 ms.
 //! - Strips one behind the other are taken as one request: how far apart they are told is half chance, and
 //!   all are of one length, which tells nothing of a rate.
 
@@ -23,10 +23,8 @@ const ALONE: u32 = 128;
 /// 5 ms, of which a late thread's share is small.
 const STRIPS: u64 = 512 << 10;
 
-/// So many times the time is more than chance: a turn of a disk and the arm differ by less.
+/// Four times the expected time is more than a disk's chance, and a quarter of the first's time is a convoy's.
 const PART: u64 = 4;
-/// Most requests of a convoy: as many as a device is given by default.
-const CONVOY: u64 = 256;
 
 /// See the [module](self).
 #[derive(Clone, Debug)]
@@ -73,7 +71,7 @@ impl Single {
                 false => 0,
             };
             let request = Request::new(costs, sample, own, hidden);
-            self.convoy.add(costs, request);
+            self.convoy.add(costs, &request);
         } else if kind == 1 {
             let part = match own.abs_diff(expected) > expected / 2 {
                 true => 2,
@@ -93,11 +91,6 @@ impl Single {
         self.convoy.pass(&Request::new(costs, sample, own, 0));
     }
 
-    /// Requests that are held.
-    pub(super) fn held(&self) -> u64 {
-        self.convoy.requests
-    }
-
     fn learn_strips(&mut self, costs: &mut Costs, bytes: Bytes, own: u64) {
         let (sum, time) = self.strips;
         self.strips = (sum.saturating_add(bytes.0), time.saturating_add(own));
@@ -111,6 +104,8 @@ impl Single {
 /// A request, and the time since the one before.
 #[derive(Clone, Copy, Debug)]
 struct Request {
+    sent: Nanos,
+    ended: Nanos,
     distance: Bytes,
     bytes: Bytes,
     took: u64,
@@ -121,15 +116,17 @@ impl Request {
     /// So much of the time between the two ends was its own, and `hidden` more.
     fn new(costs: &Costs, sample: &Sample, own: u64, hidden: u64) -> Self {
         Self {
+            sent: sample.sent,
+            ended: sample.ended,
             distance: sample.distance,
             bytes: sample.bytes,
             took: own.saturating_add(hidden),
-            expected: costs.expected(sample.distance, sample.bytes).0,
+            expected: costs.expected(sample.distance, sample.bytes).0.max(1),
         }
     }
 
     fn is_late(&self) -> bool {
-        self.took > self.expected
+        self.took > self.expected.saturating_add(self.expected / 2)
     }
 
     fn kind(&self) -> usize {
@@ -142,9 +139,10 @@ impl Request {
 struct Convoy {
     /// What the first took.
     first: u64,
-    /// That is more than chance makes it.
+    /// When it ended.
+    told: Nanos,
+    /// It took more than chance makes it.
     is_clear: bool,
-    requests: u64,
     took: u64,
     /// Of those that continue the one before, and of the others.
     kinds: [Sum; 2],
@@ -160,14 +158,14 @@ struct Sum {
 }
 
 impl Convoy {
-    fn add(&mut self, costs: &mut Costs, request: Request) {
-        if !self.has_part(&request) {
+    fn add(&mut self, costs: &mut Costs, request: &Request) {
+        if !self.has_part(request) {
             self.end(costs);
-            if !request.is_late() {
+            if !request.is_late() && costs.knows(request.kind()) {
                 return costs.learn(request.distance, request.bytes, Nanos(request.took));
             }
         }
-        self.push(&request);
+        self.push(request);
     }
 
     /// The times of its requests are learned elsewhere.
@@ -181,30 +179,23 @@ impl Convoy {
         self.push(request);
     }
 
-    /// Whether a request was told of with the first, in whose time it passed. It took less than a quarter of that, and
-    ///
-    /// - it is not late, once those here should have filled that time four times: the device may be slower;
-    /// - it is of a kind that is here, as on a disk one that continues a late one passes after it; or took less than
-    ///   a quarter of what it should; or the first took more than four times that.
+    /// Whether a request was told of with the first, in whose time it passed: it was there when that ended, and took less than
+    /// a quarter of its time. On a disk one that continues a late one passes after it, so one of a kind that is not here took less than a
+    /// quarter of what it should, or the first took more than four times that.
     fn has_part(&self, request: &Request) -> bool {
+        let was_there = request.sent < self.told;
         let is_short = request.took < self.first / PART;
-        let has_room = self.expected() / PART < self.first || !request.is_late();
         let is_alike = self.kinds[request.kind()].requests > 0;
         let is_early = self.is_clear || request.took < request.expected / PART;
-        is_short && has_room && (is_alike || is_early) && self.requests < CONVOY
-    }
-
-    fn expected(&self) -> u64 {
-        let [adjacent, apart] = &self.kinds;
-        adjacent.expected.saturating_add(apart.expected)
+        was_there && is_short && (is_alike || is_early)
     }
 
     fn push(&mut self, request: &Request) {
-        if self.requests == 0 {
+        if self.kinds.iter().all(|sum| sum.requests == 0) {
             self.first = request.took;
+            self.told = request.ended;
             self.is_clear = request.took / PART > request.expected;
         }
-        self.requests += 1;
         self.took = self.took.saturating_add(request.took);
         let sum = &mut self.kinds[request.kind()];
         sum.requests += 1;
@@ -215,12 +206,13 @@ impl Convoy {
 
     /// Each request took its part of the time, which is seen once, of all.
     fn end(&mut self, costs: &mut Costs) {
-        let expected = self.expected().max(1);
         let Self { took, kinds, .. } = core::mem::take(self);
+        let [adjacent, apart] = kinds.map(|sum| sum.expected);
+        let expected = adjacent.saturating_add(apart).max(1);
         for sum in kinds.iter().filter(|sum| sum.requests > 0) {
             let bytes = Bytes(sum.bytes / sum.requests);
             let part = scaled(sum.expected, took, expected) / sum.requests;
-            costs.learn(sum.distance, bytes, Nanos(part));
+            costs.learn_mean(sum.distance, bytes, Nanos(part), sum.requests);
         }
     }
 }
