@@ -276,8 +276,12 @@ impl Measure for Online {
     }
 
     fn confidence(&self) -> Confidence {
+        let held = match self.servers.is_one() {
+            true => self.single.held(),
+            false => 0,
+        };
         Confidence {
-            samples: self.costs.requests(),
+            samples: self.costs.requests() + held,
             switches: self.costs.switches(),
             saw_servers: self.servers.was_seen,
         }

@@ -91,6 +91,11 @@ impl Single {
         self.convoy.pass(&Request::new(costs, sample, own, 0));
     }
 
+    /// Requests whose time is not told apart yet.
+    pub(super) fn held(&self) -> u64 {
+        self.convoy.requests()
+    }
+
     fn learn_strips(&mut self, costs: &mut Costs, bytes: Bytes, own: u64) {
         let (sum, time) = self.strips;
         self.strips = (sum.saturating_add(bytes.0), time.saturating_add(own));
@@ -190,8 +195,12 @@ impl Convoy {
         was_there && is_short && (is_alike || is_early)
     }
 
+    fn requests(&self) -> u64 {
+        self.kinds.iter().map(|sum| sum.requests).sum()
+    }
+
     fn push(&mut self, request: &Request) {
-        if self.kinds.iter().all(|sum| sum.requests == 0) {
+        if self.requests() == 0 {
             self.first = request.took;
             self.told = request.ended;
             self.is_clear = request.took / PART > request.expected;
