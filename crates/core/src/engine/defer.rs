@@ -98,7 +98,7 @@ impl Engine {
             Wanted::Window { reader, end, .. } => {
                 let file = self.readers.reader(*reader)?.file;
                 let is_missing = |at: &u32| self.memory.table.find(file, Block(*at)).is_none();
-                let first = (end.0..).take(PASSED_MAX).find(is_missing)?;
+                let first = (end.0..=u32::MAX).take(PASSED_MAX).find(is_missing)?;
                 Some((*reader, file, Block(first), 1))
             }
             Wanted::Request(_) => None,
