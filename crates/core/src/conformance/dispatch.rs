@@ -25,6 +25,8 @@ struct Stream {
     came: u64,
     /// In how many of its requests one begins elsewhere.
     jumps: u64,
+    /// Where that is: just before the arm, to which an elevator comes next, or anywhere.
+    is_before_arm: bool,
 }
 
 /// Checks the dispatch method that `make` builds, but for some rules.
@@ -118,13 +120,20 @@ fn compete(method: &dyn Dispatch, rules: Rules<'_>) -> Result<Vec<usize>, Broken
 }
 
 impl Stream {
+    /// One of three reads at random, a switch's worth at most.
     fn draw(random: &mut Random, at: u64) -> Self {
+        let is_short = random.one_in(3);
+        let unit = if is_short { 16 } else { 18 };
         let mut stream = Self {
-            waiting: Waiting::new(0, 0),
-            bytes: (1 + random.below(16)) << 18,
+            waiting: Waiting {
+                is_short,
+                ..Waiting::new(0, 0)
+            },
+            bytes: (1 + random.below(16)) << unit,
             account: 0,
             came: 0,
-            jumps: 1 + random.magnitude(6),
+            jumps: if is_short { 1 } else { 1 + random.magnitude(6) },
+            is_before_arm: is_short && random.one_in(2),
         };
         stream.come(random, at << 36, 0);
         stream
@@ -133,9 +142,12 @@ impl Stream {
     /// Its next request, behind the one that ends there, or elsewhere.
     fn come(&mut self, random: &mut Random, end: u64, work: u64) {
         let jumps = random.one_in(self.jumps);
-        let position = if jumps { random.magnitude(40) } else { end };
-        let due = self.account.max(work);
-        self.waiting = Waiting::new(position, due);
+        self.waiting.position = match (jumps, self.is_before_arm) {
+            (false, _) => end,
+            (true, true) => end + 1 + random.magnitude(10),
+            (true, false) => random.magnitude(40),
+        };
+        self.waiting.due = self.account.max(work);
         self.came = work;
     }
 }

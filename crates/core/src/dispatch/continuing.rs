@@ -12,8 +12,8 @@
 //!
 //! with D the competitive depth, a switch's worth of transfer. While the run is shorter than its slice, a
 //! fetch that continues it goes first; else the one that is [due](super) first. A single read, which is due
-//! at once, cuts a run of 6 D or more short; of reads at random of D at most that are due within 128 D the next
-//! one upward goes, as an elevator does (C-SCAN), so that a crowd at random has short seeks. A slice of s depths leaves
+//! at once, cuts a run of 6 D or more short; of reads at random of D at most that are due within two rounds, 128 D at most,
+//! the next one upward goes, as an elevator does (C-SCAN), so that a crowd at random has short seeks. A slice of s depths leaves
 //! 1 / (s + 1) of the device's time to switching, and with n readers that keep up each waits n switches
 //! and slices for its turn. The two parameters are the two ends of that bargain: how little may be lost
 //! where few wait, and how long a round may take where many do.
@@ -76,6 +76,8 @@ const RUN_MIN: u64 = 6;
 /// model of a disk of 2000 take 1.00 of the time in which the drive sorts all of them, 1.10 with half of these depths,
 /// and 1.34 in the order of their turns. A stream beside them waits a second longer on a disk of 8 ms.
 const SWEEP: u64 = 128;
+/// The same in rounds, of a depth for each that waits: with two all that had their turn in the last one are in reach.
+const ROUNDS: u64 = 2;
 
 /// Turns of a round beside those of the runs that wait: that of the reader which had the last one and
 /// is about to ask again, and one for the order in a round, which differs from the last round's.
@@ -121,8 +123,9 @@ impl Dispatch for Continuing {
         // One that is due at once takes others along if it is their turn.
         let turns = waiting.iter().filter(|(_, fetch)| fetch.due > 0);
         let turn = turns.min_by_key(|(_, fetch)| fetch.due);
+        let sweep = SWEEP.min(ROUNDS * (waiting.len() as u64 + 1));
         let last = match turn {
-            Some((_, turn)) if turn.is_short => turn.due.saturating_add(depths(SWEEP)),
+            Some((_, turn)) if turn.is_short => turn.due.saturating_add(depths(sweep)),
             _ => 0,
         };
         let may_go = |fetch: &Waiting| fetch.is_short && fetch.due <= last;
@@ -183,12 +186,19 @@ mod tests {
             };
             METHOD.next(&head, &mut waiting.iter().copied())
         };
-        let soon = 10 + 8 * SWEEP;
+        // Two rounds of three and the next one, and of two.
+        let [soon, sooner] = [4, 3].map(|turns| 10 + 8 * ROUNDS * turns);
         let pages = [page(10, 10), page(900, soon), page(600, soon)];
         assert_eq!(next(&pages), 2);
-        assert_eq!(next(&[page(10, 10), page(600, soon + 1)]), 0, "later");
-        assert_eq!(next(&[page(10, 10), page(20, soon)]), 0, "all below");
+        assert_eq!(next(&[page(10, 10), page(600, sooner)]), 1);
+        assert_eq!(next(&[page(10, 10), page(600, sooner + 1)]), 0, "later");
+        assert_eq!(next(&[page(10, 10), page(20, sooner)]), 0, "all below");
         assert_eq!(next(&[page(10, 0), page(20, 10), page(600, soon)]), 2);
+        let mut crowd = [page(600, 10 + 8 * SWEEP); 100];
+        crowd[0] = page(10, 10);
+        assert_eq!(next(&crowd), 1);
+        crowd[1..].fill(page(600, 11 + 8 * SWEEP));
+        assert_eq!(next(&crowd), 0, "later than a crowd's sweep");
         assert_eq!(next(&[page(10, 0), stream(20, 10), page(600, 11)]), 0);
         assert_eq!(next(&[page(10, 10), stream(600, 11)]), 0);
         assert_eq!(next(&[stream(10, 10), page(600, 11)]), 0);
