@@ -194,7 +194,7 @@ impl Rules<'_> {
 
 /// Splitmix64 (Steele, Lea and Flood, OOPSLA 2014). The engine draws no numbers; its tests do.
 #[derive(Clone, Debug)]
-struct Random(u64);
+pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
     fn number(&mut self) -> u64 {
@@ -206,7 +206,7 @@ impl Random {
     }
 
     /// A number below `bound`, which is not zero.
-    fn below(&mut self, bound: u64) -> u64 {
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
         self.number() % bound
     }
 
@@ -217,7 +217,7 @@ impl Random {
     }
 
     /// True once in so many times.
-    fn one_in(&mut self, times: u64) -> bool {
+    pub(crate) fn one_in(&mut self, times: u64) -> bool {
         self.below(times) == 0
     }
 }

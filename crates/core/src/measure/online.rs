@@ -294,6 +294,7 @@ mod tests {
     use std::println;
 
     use super::*;
+    use crate::conformance::Random;
 
     /// Requests one behind the other, every other one from a cache.
     #[test]
@@ -319,18 +320,6 @@ mod tests {
         }
         let expected = method.expected(Bytes(1 << 30), Bytes(500_000));
         assert!(expected.0.abs_diff(17_000_000) < 1_000_000, "{expected:?}");
-    }
-
-    /// Numbers of a seed: SplitMix64.
-    struct Draws(u64);
-
-    impl Draws {
-        fn below(&mut self, limit: u64) -> u64 {
-            self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-            let bits = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-            let bits = (bits ^ (bits >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-            (bits ^ (bits >> 31)) % limit
-        }
     }
 
     /// A store of eight servers.
@@ -474,12 +463,12 @@ mod tests {
     /// 0.1 ms and 2.4 GB/s, whose host stands still for 50 ms and is then told of up to so many requests at once, of which
     /// one in so many continues none; the time of each convoy is off by a third at most.
     fn told_together(told: &Profile, most: u64, apart: u64, seed: u64) -> u64 {
-        let mut random = Draws(seed);
+        let mut random = Random(seed);
         let (mut method, mut now) = (Online::default(), 100_000_000);
         method.told(told);
         for _ in 0..4000 / most {
             let convoy = 1 + random.below(most);
-            let length = |_| [1 << 20, 400 << 10][usize::from(random.below(8) == 0)];
+            let length = |_| [1 << 20, 400 << 10][usize::from(random.one_in(8))];
             let lengths: Vec<u64> = (0..convoy).map(length).collect();
             let whole = convoy * 100_000 + lengths.iter().sum::<u64>() * 10 / 24;
             let late = whole * 2 / 3 + random.below(whole * 2 / 3) - 20_000 * (convoy - 1);
@@ -488,7 +477,7 @@ mod tests {
                 method.ended(&Sample {
                     sent: Nanos(now - 50_000_000),
                     ended: Nanos(now),
-                    distance: Bytes(u64::from(random.below(apart) == 0) << 30),
+                    distance: Bytes(u64::from(random.one_in(apart)) << 30),
                     bytes: Bytes(bytes),
                     in_flight: 40,
                     left: 40,
@@ -525,7 +514,7 @@ mod tests {
     #[test]
     fn a_disk_that_becomes_ten_times_faster_is_followed_whatever_came_before() {
         for seed in 0..8 {
-            let (mut random, mut method, mut now) = (Draws(seed), one(), 0);
+            let (mut random, mut method, mut now) = (Random(seed), one(), 0);
             let mut serve = |method: &mut Online, took: u64| {
                 now += took;
                 method.ended(&Sample {

@@ -142,7 +142,7 @@ impl Request {
 /// A late request, and others that were told of with it.
 #[derive(Clone, Debug, Default)]
 struct Convoy {
-    /// What the first took.
+    /// Time of the first.
     first: u64,
     /// When it ended.
     told: Nanos,
@@ -186,7 +186,7 @@ impl Convoy {
 
     /// Whether a request was told of with the first, in whose time it passed: it was there when that ended, and took less than
     /// a quarter of its time. On a disk one that continues a late one passes after it, so one of a kind that is not here took less than a
-    /// quarter of what it should, or the first took more than four times that.
+    /// quarter of its expected time, or the first more than four times its own.
     fn has_part(&self, request: &Request) -> bool {
         let was_there = request.sent < self.told;
         let is_short = request.took < self.first / PART;
