@@ -46,9 +46,6 @@ pub struct Sample {
     pub left: u32,
     /// Whether those were as many as it is given.
     pub is_full: bool,
-    /// Whether it ended with a strip, and would be longer otherwise: several that continue each
-    /// other tell as much as one of them all.
-    pub is_cut: bool,
     /// The time [expected](Measure::expected) of all of those together.
     pub ahead: Nanos,
 }

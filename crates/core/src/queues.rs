@@ -233,10 +233,9 @@ impl Queues {
         let id = want.request()?;
         let request = known(self.requests.get(id), QUEUED)?;
         debug_assert!(request.sent.is_none(), "a request is handed over once");
-        let (number, is_cut) = (request.device, request.is_cut);
+        let number = request.device;
         let device = known(self.devices.get_mut(&number), DEVICE)?;
         let mut sent = device.begin(now, want);
-        sent.sample.is_cut = is_cut;
         let device = self.devices.get(&number)?;
         sent.sample.is_full = device.load.live() >= self.most(device, now, frames);
         let request = self.requests.get_mut(id)?;

@@ -40,7 +40,6 @@ fn draw(random: &mut Random) -> Event {
         _ => sent.saturating_add(random.magnitude(50)),
     };
     Event::Ended(Sample {
-        is_cut: random.one_in(4),
         sent: Nanos(sent),
         ended: Nanos(ended),
         distance: Bytes(random.magnitude(63) * random.below(2)),

@@ -102,11 +102,7 @@ impl Engine {
         let place = self.on_side(side, block)?;
         let id = self.open_request(place, side.file(), block, Some(owner));
         let longest = self.longest(place.device, window, owner);
-        let run = self.run_of(&place);
-        if let Some(request) = self.queues.request_mut(id) {
-            request.is_cut = run < longest;
-        }
-        let room = longest.min(run).max(1);
+        let room = longest.min(self.run_of(&place)).max(1);
         Some(Open { id, room })
     }
 
@@ -124,7 +120,6 @@ impl Engine {
             extent: Extent::new(file, first, 0),
             owner,
             came: self.queues.device(place.device).map_or(0, Device::came),
-            is_cut: false,
             ticket: u64::MAX,
             demand: false,
             sent: None,

@@ -1,6 +1,6 @@
 //! Single: a request's own time on a device that serves one after the other.
 //!
-//! It begins when the request before ended, but for the part that passed *hidden* behind that one. Three things
+//! It begins when the request before ended, but for the part that passed *hidden* behind that one. Two things
 //! stand in the way:
 //!
 //! - How much is hidden, only requests alone say: those that continue none, because a disk that was idle may
@@ -9,8 +9,6 @@
 //!   others next to none. A late request is held, and shares its time with those that were there when it ended
 //!   and took less than a quarter of it. Three of 1 ms told of after 3 ms seem to take 3, 0 and 0 ms, and are one
 //!   observation of 1 ms.
-//! - Strips one behind the other are taken as one request: how far apart they are told is half chance, and
-//!   all are of one length, which tells nothing of a rate.
 
 use super::Sample;
 use super::costs::Costs;
@@ -19,10 +17,6 @@ use crate::units::{Bytes, Nanos, scaled};
 
 /// A request that had the device for itself after so many in a row that had is taken as it is.
 const ALONE: u32 = 128;
-/// So many bytes of strips are one request, half of the longest there are: a disk of 100 MB/s takes
-/// 5 ms, of which a late thread's share is small.
-const STRIPS: u64 = 512 << 10;
-
 /// Four times the expected time is more than a disk's chance, and a quarter of the first's time is a convoy's.
 const PART: u64 = 4;
 
@@ -33,8 +27,6 @@ pub(super) struct Single {
     hidden: u64,
     /// Requests that are held, a late one first, until their times are told apart.
     convoy: Convoy,
-    /// Bytes and time of strips that continue each other.
-    strips: (u64, u64),
     /// Requests alone since one was not, of those that continue the one before and of others.
     since_joined: [u32; 2],
 }
@@ -44,7 +36,6 @@ impl Default for Single {
         Self {
             hidden: 0,
             convoy: Convoy::default(),
-            strips: (0, 0),
             since_joined: [ALONE; 2],
         }
     }
@@ -62,10 +53,6 @@ impl Single {
         };
         let expected = costs.expected(sample.distance, sample.bytes).0;
         if is_joined || self.since_joined[kind] > ALONE {
-            if kind == 0 && is_joined && sample.is_cut {
-                return self.learn_strips(costs, sample.bytes, own);
-            }
-            self.strips = (0, 0);
             let hidden = match is_joined && kind == 1 {
                 true => self.hidden,
                 false => 0,
@@ -94,15 +81,6 @@ impl Single {
     /// Requests whose time is not told apart yet.
     pub(super) fn held(&self) -> u64 {
         self.convoy.requests()
-    }
-
-    fn learn_strips(&mut self, costs: &mut Costs, bytes: Bytes, own: u64) {
-        let (sum, time) = self.strips;
-        self.strips = (sum.saturating_add(bytes.0), time.saturating_add(own));
-        if self.strips.0 >= STRIPS {
-            let (bytes, time) = core::mem::take(&mut self.strips);
-            costs.learn(Bytes(0), Bytes(bytes), Nanos(time));
-        }
     }
 }
 

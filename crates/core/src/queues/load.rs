@@ -183,7 +183,6 @@ impl Load {
             bytes,
             in_flight: self.live(),
             left: self.live(),
-            is_cut: false,
             is_full: false,
             ahead,
         };

@@ -22,8 +22,6 @@ pub(crate) struct Request {
     pub(crate) owner: Option<ReaderId>,
     /// The device's [work](crate::dispatch) when it was decided.
     pub(crate) came: u64,
-    /// Whether it would be longer, were its strip.
-    pub(crate) is_cut: bool,
     /// Whether a reader waited for part of it when it was decided.
     pub(crate) demand: bool,
     /// Its place in the device's queue, until the driver has it.

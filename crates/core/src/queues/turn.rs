@@ -170,7 +170,6 @@ mod tests {
             extent,
             owner,
             came,
-            is_cut: false,
             demand: true,
             ticket: 0,
             sent: None,
