@@ -17,6 +17,7 @@ pub mod online;
 mod probing;
 mod servers;
 mod single;
+mod together;
 
 use alloc::boxed::Box;
 

@@ -12,8 +12,9 @@
 
 use super::Sample;
 use super::costs::Costs;
+use super::together::Together;
 use crate::profile::SWITCHING_MAX;
-use crate::units::{Bytes, Nanos, scaled};
+use crate::units::{Bytes, Nanos};
 
 /// A request that had the device for itself after so many in a row that had is taken as it is.
 const ALONE: u32 = 128;
@@ -80,7 +81,7 @@ impl Single {
 
     /// Requests whose time is not told apart yet.
     pub(super) fn held(&self) -> u64 {
-        self.convoy.requests()
+        self.convoy.all.requests()
     }
 }
 
@@ -126,18 +127,7 @@ struct Convoy {
     told: Nanos,
     /// It took more than chance makes it.
     is_clear: bool,
-    took: u64,
-    /// Of those that continue the one before, and of the others.
-    kinds: [Sum; 2],
-}
-
-/// Of requests of a kind.
-#[derive(Clone, Copy, Debug, Default)]
-struct Sum {
-    requests: u64,
-    distance: Bytes,
-    bytes: u64,
-    expected: u64,
+    all: Together,
 }
 
 impl Convoy {
@@ -168,38 +158,25 @@ impl Convoy {
     fn has_part(&self, request: &Request) -> bool {
         let was_there = request.sent < self.told;
         let is_short = request.took < self.first / PART;
-        let is_alike = self.kinds[request.kind()].requests > 0;
+        let is_alike = self.all.has(request.distance);
         let is_early = self.is_clear || request.took < request.expected / PART;
         was_there && is_short && (is_alike || is_early)
     }
 
-    fn requests(&self) -> u64 {
-        self.kinds.iter().map(|sum| sum.requests).sum()
-    }
-
     fn push(&mut self, request: &Request) {
-        if self.requests() == 0 {
+        if self.all.requests() == 0 {
             self.first = request.took;
             self.told = request.ended;
             self.is_clear = request.took / PART > request.expected;
         }
-        self.took = self.took.saturating_add(request.took);
-        let sum = &mut self.kinds[request.kind()];
-        sum.requests += 1;
-        sum.distance = request.distance;
-        sum.bytes = sum.bytes.saturating_add(request.bytes.0);
-        sum.expected = sum.expected.saturating_add(request.expected);
+        let Request {
+            distance, bytes, ..
+        } = *request;
+        self.all
+            .push(distance, bytes, request.took, request.expected);
     }
 
-    /// Each request took its part of the time, which is seen once, of all.
     fn end(&mut self, costs: &mut Costs) {
-        let Self { took, kinds, .. } = core::mem::take(self);
-        let [adjacent, apart] = kinds.map(|sum| sum.expected);
-        let expected = adjacent.saturating_add(apart).max(1);
-        for sum in kinds.iter().filter(|sum| sum.requests > 0) {
-            let bytes = Bytes(sum.bytes / sum.requests);
-            let part = scaled(sum.expected, took, expected) / sum.requests;
-            costs.learn_mean(sum.distance, bytes, Nanos(part), sum.requests);
-        }
+        core::mem::take(self).all.learn(costs);
     }
 }
