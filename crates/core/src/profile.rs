@@ -158,8 +158,8 @@ impl Profile {
     }
 
     /// How many requests it is given at most. One server gets two, so that it never runs idle.
-    /// Several get four each: requests do not fall on servers evenly, and with four for each a part
-    /// of e^-4, 2 %, of them has none. Unlimited if the number of servers is not given.
+    /// Several get four each: requests do not fall on servers evenly, and of n at m servers on the average
+    /// n / (n + m - 1) of these work, four fifths or more. Unlimited if the number of servers is not given.
     #[must_use]
     pub fn queue_max(&self) -> u32 {
         let wanted = match self.servers {
