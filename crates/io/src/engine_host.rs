@@ -414,21 +414,25 @@ impl EngineHost {
 
     /// A request ended: the engine hears of it, if the file is still the one it wanted.
     fn completed(&self, mut request: Box<Request>, outcome: Outcome) {
-        self.after_deferred(|state| match Self::judge(state, &mut request, outcome) {
-            Some(outcome) => {
-                let Request { number, file, .. } = *request;
-                state.landed(number, file);
-                state.surplus.filled(request.target.runs());
-                state.feed(Input::Completed {
-                    request: number,
-                    outcome,
-                });
-                if state.in_flight == 0 {
-                    self.landed.notify_all();
-                }
+        let ended = self.after_deferred(|state| {
+            let Some(outcome) = Self::judge(state, &mut request, outcome) else {
+                state.fetches.push(request);
+                return None;
+            };
+            let Request { number, file, .. } = *request;
+            state.landed(number, file);
+            state.surplus.filled(request.target.runs());
+            state.feed(Input::Completed {
+                request: number,
+                outcome,
+            });
+            if state.in_flight == 0 {
+                self.landed.notify_all();
             }
-            None => state.fetches.push(request),
+            Some(request)
         });
+        // Without the lock: it may hold the last reference to a source, whose end may wait or call the driver.
+        drop(ended);
     }
 }
 

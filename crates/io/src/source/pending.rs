@@ -60,13 +60,14 @@ impl GiveUp {
     /// How it is done.
     fn can(&self, give_up: impl FnOnce() + Send + 'static) {
         let mut asked = self.0.lock();
-        match *asked {
-            Asked::Yes => {
-                drop(asked);
-                give_up();
-            }
-            _ => *asked = Asked::Can(Box::new(give_up)),
+        if matches!(*asked, Asked::Yes) {
+            drop(asked);
+            return give_up();
         }
+        let before = std::mem::replace(&mut *asked, Asked::Can(Box::new(give_up)));
+        // A function of before is dropped without the lock.
+        drop(asked);
+        drop(before);
     }
 }
 
@@ -138,5 +139,33 @@ impl Drop for Pending {
         let given_up = self.request().and_then(|request| request.given_up.as_ref());
         let is_given_up = given_up.is_some_and(|it| it.is_asked());
         self.complete(Err(if is_given_up { GIVEN_UP } else { libc::EIO }));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc::{Sender, channel};
+    use std::time::Duration;
+
+    /// Looks at its end whether the read is given up.
+    struct Looks(Arc<GiveUp>, Sender<bool>);
+
+    impl Drop for Looks {
+        fn drop(&mut self) {
+            let _ = self.1.send(self.0.is_asked());
+        }
+    }
+
+    #[test]
+    fn a_function_that_another_one_replaces_is_dropped_without_the_lock() {
+        let (tell, told) = channel();
+        std::thread::spawn(move || {
+            let give_up = Arc::<GiveUp>::default();
+            let looks = Looks(give_up.clone(), tell);
+            give_up.can(move || drop(looks));
+            give_up.can(|| ());
+        });
+        assert_eq!(told.recv_timeout(Duration::from_secs(60)), Ok(false));
     }
 }

@@ -7,6 +7,7 @@
 mod asleep;
 mod awaited;
 mod cancelled;
+mod closing;
 mod conformance;
 mod files;
 mod given_up;
