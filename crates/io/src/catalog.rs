@@ -1,8 +1,9 @@
 //! The files the engine knows: open ones, and closed ones whose blocks may still be cached.
 //!
 //! Part of the engine's state, behind its lock. Two opens of one inode (or of the same generated
-//! content) share one number, one descriptor and their blocks. When the last reader closes, the
-//! descriptor goes and the number stays, so that a reopened file is still warm; past
+//! content) share one number and their blocks. Each reader has a source of its own, and requests go
+//! through the newest: an older descriptor may be stale, and older credentials may have ended. When
+//! the last reader closes the number stays, so that a reopened file is still warm; past
 //! [`CLOSED_MAX`] closed files those closed longest ago are forgotten, some hundreds at a time.
 //!
 //! ```text
@@ -15,8 +16,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use forerun_core::FileId;
 use forerun_core::layout::LayoutMap;
+use forerun_core::{FileId, ReaderId};
 
 use crate::clock::coarse_nanos;
 use crate::numbers::Numbered;
@@ -140,11 +141,17 @@ pub(crate) struct Known {
     pub(crate) is_found: bool,
     pub(crate) identity: Option<Identity>,
     pub(crate) version: Arc<Version>,
-    /// While a reader has it open.
-    pub(crate) source: Option<Arc<dyn Source>>,
-    pub(crate) readers: u32,
+    /// Those of the readers that have it open, the newest last.
+    sources: Vec<(ReaderId, Arc<dyn Source>)>,
     pub(crate) in_flight: u32,
     closed_at: u64,
+}
+
+impl Known {
+    /// The source that requests go through, while a reader has the file open.
+    pub(crate) fn source(&self) -> Option<&Arc<dyn Source>> {
+        self.sources.last().map(|(_, source)| source)
+    }
 }
 
 /// See the [module](self).
@@ -203,8 +210,7 @@ impl Catalog {
             is_found,
             identity,
             version,
-            source: None,
-            readers: 0,
+            sources: Vec::new(),
             in_flight: 0,
             closed_at: 0,
         }));
@@ -220,26 +226,26 @@ impl Catalog {
         Some(known.version.clone())
     }
 
-    /// A reader opened the file; its source is kept if the file had none.
+    /// A reader opened the file; its version.
     pub(crate) fn opened(
         &mut self,
         file: FileId,
+        reader: ReaderId,
         source: Arc<dyn Source>,
-    ) -> Option<Arc<dyn Source>> {
+    ) -> Option<Arc<Version>> {
         let known = self.files.get_mut(file.0)?;
         self.closed.remove(&known.closed_at);
-        known.readers += 1;
-        Some(known.source.get_or_insert(source).clone())
+        known.sources.push((reader, source));
+        Some(known.version.clone())
     }
 
-    /// A reader closed the file.
-    pub(crate) fn closed(&mut self, file: FileId) {
+    /// A reader closed the file. It has its source still, which must not end under the lock.
+    pub(crate) fn closed(&mut self, file: FileId, reader: ReaderId) {
         let Some(known) = self.files.get_mut(file.0) else {
             return;
         };
-        known.readers = known.readers.saturating_sub(1);
-        if known.readers == 0 {
-            known.source = None;
+        known.sources.retain(|(of, _)| *of != reader);
+        if known.sources.is_empty() {
             self.closes += 1;
             known.closed_at = self.closes;
             self.closed.insert(self.closes, file);
@@ -273,6 +279,8 @@ mod tests {
     use crate::source::Generated;
     use forerun_core::{Bytes, DeviceId, Placement};
 
+    const READER: ReaderId = ReaderId(0);
+
     fn add(catalog: &mut Catalog, index: u64) -> FileId {
         let key = Key::Generated {
             seed: 0,
@@ -286,6 +294,7 @@ mod tests {
             file.unwrap_or_else(|| catalog.add(key, None, 10, layout, false, Looks::EachRead));
         catalog.opened(
             file,
+            READER,
             Arc::new(Generated {
                 seed: 0,
                 index,
@@ -300,7 +309,7 @@ mod tests {
         let mut catalog = Catalog::default();
         for index in 0..CLOSED_MAX as u64 + 2 {
             let file = add(&mut catalog, index);
-            catalog.closed(file);
+            catalog.closed(file, READER);
         }
         let first = add(&mut catalog, 0);
         assert_eq!(first, FileId(0));

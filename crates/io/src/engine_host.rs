@@ -31,7 +31,7 @@ use forerun_core::{
 use crate::alarm::Alarm;
 use crate::arena::Arena;
 use crate::backend::{Backend, Outcome, Request, Sink};
-use crate::catalog::Version;
+use crate::catalog::{Known, Version};
 use crate::deferred_inputs::{DeferredInput, DeferredInputs};
 use crate::dispatch_queue::DispatchQueue;
 use crate::engine_state::EngineState;
@@ -383,8 +383,23 @@ impl EngineHost {
                 let blocks = u32::try_from(blocks).unwrap_or(u32::MAX);
                 Some(FetchOutcome::Cancelled { blocks })
             }
+            Err(_) if Self::goes_on_by_the_newest(state, request) => None,
             Err(error) => failed(error),
         }
+    }
+
+    /// Whether another reader has opened the file since: a request whose source failed is carried out
+    /// by that reader's, because its descriptor or its credentials may be good still.
+    fn goes_on_by_the_newest(state: &EngineState, request: &mut Request) -> bool {
+        let known = state.catalog.get(request.file);
+        let (Some(newest), Some(source)) = (known.and_then(Known::source), &mut request.source)
+        else {
+            return false;
+        };
+        let is_another = !Arc::ptr_eq(source, newest);
+        source.clone_from(newest);
+        request.attempts += 1;
+        is_another && request.attempts < ATTEMPTS_MAX
     }
 
     /// The counters as of now.
@@ -414,6 +429,8 @@ impl EngineHost {
 
     /// A request ended: the engine hears of it, if the file is still the one it wanted.
     fn completed(&self, mut request: Box<Request>, outcome: Outcome) {
+        // Until the lock is free: the end of a source may wait, or call the driver.
+        let source = request.source.clone();
         let ended = self.after_deferred(|state| {
             let Some(outcome) = Self::judge(state, &mut request, outcome) else {
                 state.fetches.push(request);
@@ -431,8 +448,7 @@ impl EngineHost {
             }
             Some(request)
         });
-        // Without the lock: it may hold the last reference to a source, whose end may wait or call the driver.
-        drop(ended);
+        drop((ended, source));
     }
 }
 

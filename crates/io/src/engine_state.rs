@@ -310,7 +310,7 @@ impl EngineState {
         self.report_hits(reader, &position);
         self.feed(Input::Close { reader });
         self.readers.remove(reader.0);
-        self.catalog.closed(file);
+        self.catalog.closed(file, reader);
     }
 
     /// The least and the most memory a limit may allow.
@@ -418,7 +418,7 @@ impl EngineState {
         let source = known
             .as_ref()
             .filter(|_| target.bytes() > 0)
-            .and_then(|k| k.source.clone());
+            .and_then(|k| k.source().cloned());
         let (position, member, version, bytes) = match known {
             Some(known) => {
                 known.in_flight += 1;

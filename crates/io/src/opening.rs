@@ -184,11 +184,8 @@ impl Driver {
                 let position = Arc::<Position>::default();
                 let reader = state.open(file, position.clone());
                 let gone = || failed(std::io::Error::from_raw_os_error(libc::ENOENT));
-                let source = state
-                    .catalog
-                    .opened(file, source.clone())
-                    .ok_or_else(gone)?;
-                let version = state.catalog.get(file).ok_or_else(gone)?.version.clone();
+                let version = state.catalog.opened(file, reader, source.clone());
+                let version = version.ok_or_else(gone)?;
                 // This was a look.
                 version.looks_now();
                 Ok(Some(Reader::new(
@@ -196,7 +193,7 @@ impl Driver {
                     reader,
                     file,
                     version,
-                    source,
+                    source.clone(),
                     position,
                 )))
             })?;

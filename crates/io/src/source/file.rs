@@ -23,7 +23,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use super::{Key, Source};
 use crate::arena::Target;
 use crate::error::Error;
-use crate::served::{is_made_as_it_is_read, is_served};
+use crate::served::{handle, is_made_as_it_is_read, is_served};
 
 /// `IOV_MAX` on Linux: the most pieces of memory one read may fill.
 pub const PIECES_MAX: usize = 1024;
@@ -114,7 +114,9 @@ impl OpenFile {
         }
         let block_device = kind.is_block_device();
         let served = is_served(file.as_fd());
-        let inode = (metadata.dev(), metadata.ino());
+        let born = metadata.created().ok().and_then(since_epoch);
+        let inode = number(metadata.ino(), born, || handle(file.as_fd()));
+        let inode = (metadata.dev(), inode);
         Ok(Self::new(file.into(), direct, block_device, inode, served))
     }
 
@@ -160,7 +162,7 @@ impl OpenFile {
         opened
     }
 
-    /// Its device and inode, which stay.
+    /// Its device and inode, which stay; with its [`handle`] in it where no time of birth tells it apart.
     #[must_use]
     pub fn inode(&self) -> (u64, u64) {
         self.inode
@@ -267,6 +269,12 @@ impl OpenFile {
             _ => Err(error),
         }
     }
+}
+
+/// The number of an inode, by which files have bytes in common. Servers without times of birth give several files one
+/// inode.
+fn number(inode: u64, born: Option<(i64, u32)>, handle: impl FnOnce() -> u64) -> u64 {
+    born.map_or_else(|| inode ^ handle(), |_| inode)
 }
 
 /// Seconds and nanoseconds; the epoch itself stands for a time that is not known.
@@ -402,6 +410,13 @@ mod tests {
             }
             assert!(retry(&open(true)).is_err(), "a server's answer");
         }
+    }
+
+    #[test]
+    fn a_handle_tells_inodes_of_one_number_apart_that_have_no_time_of_birth() {
+        assert_eq!(number(5, Some((1, 0)), || unreachable!("not asked")), 5);
+        assert_ne!(number(5, None, || 7), number(5, None, || 8));
+        assert_eq!(number(5, None, || 0), 5, "no handles");
     }
 
     #[test]

@@ -19,5 +19,6 @@ mod page;
 mod reads;
 #[path = "../../../skipped.rs"]
 mod skipped;
+mod sources;
 mod striped;
 mod versions;
