@@ -10,10 +10,12 @@
 //!          engine asked: Pending .. last block arrives: wake --> poll_read
 //! ```
 //!
-//! A poll may make one `fstat(2)` in 100 ms ([`Looks`](crate::Looks)), and reads by itself where a block
-//! cannot be had, to learn the error.
+//! A read takes at most [`PIECE_MAX`] bytes, and a quarter of the memory: more might never be resident at
+//! once. A poll may make one `fstat(2)` in 100 ms ([`Looks`](crate::Looks)), and reads by itself where a block
+//! cannot be had, to learn the error, or was given up [`LOST_MAX`] times before it was copied.
 
 use std::io::{self, SeekFrom};
+use std::mem;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
@@ -22,6 +24,12 @@ use futures_io::{AsyncRead, AsyncSeek};
 
 use super::Reader;
 use crate::sync::Mutex;
+
+/// Most bytes of one read: several requests of a fast device. The engine lets a read wait for 16 MiB at most.
+const PIECE_MAX: usize = 1 << 20;
+
+/// How often bytes that came may be given up before they are copied: others need the memory more.
+const LOST_MAX: u32 = 4;
 
 /// State of the question to the engine.
 #[derive(Debug, Default)]
@@ -55,6 +63,8 @@ enum Asked {
 pub struct AsyncReader {
     reader: Reader,
     asked: Arc<Mutex<Asked>>,
+    /// How often the engine was asked again for the bytes at the cursor.
+    lost: u32,
 }
 
 impl AsyncReader {
@@ -62,7 +72,12 @@ impl AsyncReader {
     #[must_use]
     pub fn new(reader: Reader) -> Self {
         let asked = Arc::default();
-        Self { reader, asked }
+        let lost = 0;
+        Self {
+            reader,
+            asked,
+            lost,
+        }
     }
 
     /// The reader inside.
@@ -71,11 +86,39 @@ impl AsyncReader {
         &self.reader
     }
 
+    /// Most bytes of a read that are sure to be resident at once, if others leave them.
+    fn piece_max(&self) -> usize {
+        let arena = &self.reader.engine_host.arena;
+        let quarter = arena.frames() as usize / 4 * arena.block_bytes();
+        quarter.clamp(1, PIECE_MAX)
+    }
+
+    /// Whether the answer is still to come; then it wakes this task. No waker is made or dropped under the lock: that is
+    /// the executor's code.
+    fn goes_on_waiting(&self, task: &Context<'_>) -> bool {
+        if !matches!(*self.asked.lock(), Asked::Waiting(_)) {
+            return false;
+        }
+        let mut waker = task.waker().clone();
+        let mut asked = self.asked.lock();
+        let is_waiting = match &mut *asked {
+            Asked::Waiting(before) => {
+                mem::swap(before, &mut waker);
+                true
+            }
+            Asked::Nothing | Asked::Answered { .. } => false,
+        };
+        drop(asked);
+        drop(waker);
+        is_waiting
+    }
+
     fn ask(&self, bytes: usize, fresh: bool, task: &Context<'_>) {
-        *self.asked.lock() = Asked::Waiting(task.waker().clone());
+        let waker = task.waker().clone();
+        *self.asked.lock() = Asked::Waiting(waker);
         let asked = self.asked.clone();
         let call = move |are_there| {
-            let before = std::mem::replace(&mut *asked.lock(), Asked::Answered { are_there });
+            let before = mem::replace(&mut *asked.lock(), Asked::Answered { are_there });
             if let Asked::Waiting(waker) = before {
                 waker.wake();
             }
@@ -91,18 +134,24 @@ impl AsyncRead for AsyncReader {
         task: &mut Context<'_>,
         buf: &mut [u8],
     ) -> Poll<io::Result<usize>> {
-        let cursor = self.reader.cursor;
-        let mut asked = self.asked.lock();
-        if let Asked::Waiting(waker) = &mut *asked {
-            waker.clone_from(task.waker());
+        if self.goes_on_waiting(task) {
             return Poll::Pending;
         }
-        let before = std::mem::take(&mut *asked);
-        drop(asked);
+        let cursor = self.reader.cursor;
+        let piece_bytes = buf.len().min(self.piece_max());
+        let buf = &mut buf[..piece_bytes];
+        let before = mem::take(&mut *self.asked.lock());
         let read = match before {
-            Asked::Answered { are_there: false } => Some(self.reader.read_awaited_at(buf, cursor)?),
-            Asked::Answered { are_there: true } => self.reader.read_resident_at(buf, cursor, false),
+            Asked::Answered { are_there } if !are_there || self.lost == LOST_MAX => {
+                self.lost = 0;
+                Some(self.reader.read_awaited_at(buf, cursor)?)
+            }
+            Asked::Answered { .. } => {
+                self.lost += 1;
+                self.reader.read_resident_at(buf, cursor, false)
+            }
             Asked::Nothing | Asked::Waiting(_) => {
+                self.lost = 0;
                 self.reader.look_if_due()?;
                 self.reader.read_resident_at(buf, cursor, true)
             }

@@ -5,6 +5,8 @@
 //! devices of the machine.
 
 mod asleep;
+#[cfg(feature = "async")]
+mod asynchronous;
 mod awaited;
 mod cancelled;
 mod closing;
