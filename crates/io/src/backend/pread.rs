@@ -87,6 +87,13 @@ impl Pool {
         source.begin(pending).and_then(Pending::into_request)
     }
 
+    /// The lanes as of now, each with its disk if it is one's.
+    fn lanes(&self) -> Vec<(Option<Member>, Arc<Lane>)> {
+        let lanes = self.lanes.lock();
+        let lanes = lanes.iter().map(|(key, lane)| (key.1, lane.clone()));
+        lanes.collect()
+    }
+
     /// How many threads a lane may have.
     fn threads_max(&self, member: Option<Member>) -> usize {
         match (member, self.in_order.load(Ordering::Relaxed)) {
@@ -142,12 +149,8 @@ impl Work {
 
 impl Backend for Pool {
     fn look_for_hung(&self) {
-        let lanes = self.lanes.lock();
-        let lanes: Vec<_> = lanes
-            .iter()
-            .map(|(key, lane)| (key.1, lane.clone()))
-            .collect();
-        for (member, lane) in lanes {
+        // Not under the lock: where no thread can be started, requests end here, and others are submitted.
+        for (member, lane) in self.lanes() {
             for _ in 0..lane.lacks() {
                 self.spawn(lane.clone(), member);
             }
@@ -174,8 +177,7 @@ impl Backend for Pool {
     }
 
     fn stop(&self) {
-        let lanes: Vec<_> = self.lanes.lock().values().cloned().collect();
-        for lane in lanes {
+        for (_, lane) in self.lanes() {
             lane.stop();
             lane.wait_for_the_end();
         }
