@@ -272,7 +272,8 @@ impl EngineHost {
             if !state.is_version(ask.file, ask.version) {
                 return Ok(false);
             }
-            state.begin_read(waiter.clone(), |read| ask.input(read, Wants::Blocks));
+            let input = |read| ask.input(read, Wants::Blocks);
+            state.begin_read(ask.reader, waiter.clone(), input);
             Ok(true)
         });
         match begun {
@@ -292,7 +293,8 @@ impl EngineHost {
             if state.stopped || !state.is_version(ask.file, ask.version) {
                 return Some(call);
             }
-            state.begin_read(Waiter::calling(call), |read| ask.input(read, wants));
+            let input = |read| ask.input(read, wants);
+            state.begin_read(ask.reader, Waiter::calling(call), input);
             None
         });
         if let Some(call) = refused {
@@ -319,10 +321,12 @@ impl EngineHost {
 
     /// Closes a reader, and forgets files that were closed long ago.
     pub(crate) fn close(&self, reader: ReaderId, file: FileId) {
-        self.after_deferred(|state| {
-            state.close(reader, file);
+        let abandoned = self.after_deferred(|state| {
+            let abandoned = state.close(reader, file);
             self.forget_surplus(state);
+            abandoned
         });
+        drop(abandoned);
     }
 
     /// Looks whether the file changed; if so the new version begins. It also did if another thread

@@ -95,7 +95,7 @@ pub(crate) struct EngineState {
     pub(crate) journal: Option<String>,
     pub(crate) catalog: Catalog,
     readers: Numbered<Arc<Position>>,
-    reads: Numbered<Arc<Waiter>>,
+    reads: Numbered<(ReaderId, Arc<Waiter>)>,
     devices: HashMap<u64, DeviceId>,
     taken: Vec<DeferredInput>,
     /// A read was answered with blocks since the last decision.
@@ -302,15 +302,19 @@ impl EngineState {
         known.is_some_and(|known| known.version.count() == count)
     }
 
-    /// Closes a reader.
-    pub(crate) fn close(&mut self, reader: ReaderId, file: FileId) {
+    /// Closes a reader. The engine answers its reads no more: those who wait, to be dropped without the lock.
+    pub(crate) fn close(&mut self, reader: ReaderId, file: FileId) -> Vec<Arc<Waiter>> {
         let Some(position) = self.readers.get(reader.0).cloned() else {
-            return;
+            return Vec::new();
         };
         self.report_hits(reader, &position);
         self.feed(Input::Close { reader });
         self.readers.remove(reader.0);
         self.catalog.closed(file, reader);
+        let reads = self.reads.iter().filter(|(_, (of, _))| *of == reader);
+        let reads: Vec<u32> = reads.map(|(read, _)| read).collect();
+        let waiters = reads.into_iter().filter_map(|read| self.reads.remove(read));
+        waiters.map(|(_, waiter)| waiter).collect()
     }
 
     /// The least and the most memory a limit may allow.
@@ -345,13 +349,18 @@ impl EngineState {
     }
 
     /// Begins a read whose answer goes to `waiter`.
-    pub(crate) fn begin_read(&mut self, waiter: Arc<Waiter>, read: impl FnOnce(ReadId) -> Input) {
-        let number = ReadId(self.reads.insert(waiter));
+    pub(crate) fn begin_read(
+        &mut self,
+        reader: ReaderId,
+        waiter: Arc<Waiter>,
+        read: impl FnOnce(ReadId) -> Input,
+    ) {
+        let number = ReadId(self.reads.insert((reader, waiter)));
         self.feed(read(number));
     }
 
     fn serve(&mut self, read: ReadId, served: Served) {
-        let Some(waiter) = self.reads.get(read.0).cloned() else {
+        let Some((_, waiter)) = self.reads.get(read.0).cloned() else {
             return;
         };
         waiter.answer(read, served);

@@ -27,8 +27,8 @@ impl Reader {
     /// again between the call and the read, which then waits for them.
     ///
     /// The call comes once, on whatever thread brings the last of them, perhaps on this one before
-    /// this returns; it must be short and may not come back in here. Until then the reader must not
-    /// be dropped, or it never comes. `fresh` says that these bytes are asked for the first time.
+    /// this returns; it must be short and may not come back in here. A reader that is dropped before
+    /// drops its calls, which then never come. `fresh` says that these bytes are asked for the first time.
     pub fn when_resident(
         &self,
         offset: u64,

@@ -1,4 +1,5 @@
-//! The end of a source: when its last reader and its last fetch are over, without the engine's lock.
+//! The end of what a driver was given: a source's when its last reader and its last fetch are over, a call's when its
+//! reader is. Neither ends under the engine's lock.
 //!
 //! A wait that would not end is cut after [`BOUND`].
 
@@ -27,13 +28,39 @@ fn key() -> Key {
     }
 }
 
-/// Hands its reads to the test, and at its end waits until another thread has entered the engine.
+/// Tells at its end whether another thread can enter the engine meanwhile.
+#[derive(Debug)]
+struct Ends {
+    driver: Weak<Driver>,
+    tell: Sender<bool>,
+}
+
+impl Ends {
+    fn of(driver: &Arc<Driver>) -> (Self, Receiver<bool>) {
+        let (tell, told) = channel();
+        let driver = Arc::downgrade(driver);
+        (Self { driver, tell }, told)
+    }
+}
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        let (enter, entered) = channel();
+        let driver = self.driver.upgrade();
+        std::thread::spawn(move || {
+            let _ = driver.map(|driver| driver.ledger());
+            let _ = enter.send(());
+        });
+        // The test may have failed meanwhile.
+        let _ = self.tell.send(entered.recv_timeout(BOUND).is_ok());
+    }
+}
+
+/// Hands its reads to the test.
 #[derive(Debug)]
 struct Closes {
     reads: Sender<Pending>,
-    driver: Weak<Driver>,
-    /// Whether the engine could be entered.
-    ended: Sender<bool>,
+    _ends: Option<Ends>,
 }
 
 impl Source for Closes {
@@ -59,19 +86,6 @@ impl Source for Closes {
     }
 }
 
-impl Drop for Closes {
-    fn drop(&mut self) {
-        let (tell, told) = channel();
-        let driver = self.driver.upgrade();
-        std::thread::spawn(move || {
-            let _ = driver.map(|driver| driver.ledger());
-            let _ = tell.send(());
-        });
-        // The test may have failed meanwhile.
-        let _ = self.ended.send(told.recv_timeout(BOUND).is_ok());
-    }
-}
-
 fn end(mut pending: Pending) {
     let target = pending.target().unwrap();
     let end = target.bytes();
@@ -82,18 +96,35 @@ fn end(mut pending: Pending) {
 #[test]
 fn a_source_whose_last_fetch_ends_after_its_last_reader_is_dropped_without_the_lock() {
     let driver = driver();
+    let (ends, told) = Ends::of(&driver);
     let (reads, begun) = channel();
-    let (ended, told): (_, Receiver<bool>) = channel();
-    let source = Closes {
-        reads,
-        driver: Arc::downgrade(&driver),
-        ended,
-    };
-    let reader = driver.open_source(Arc::new(source)).unwrap();
+    let _ends = Some(ends);
+    let source = Arc::new(Closes { reads, _ends });
+    let reader = driver.open_source(source).unwrap();
     reader.when_resident(0, 4096, true, |_| {});
     let pending = begun.recv_timeout(BOUND).unwrap();
     drop(reader);
     assert!(told.try_recv().is_err(), "a fetch has it still");
     end(pending);
     assert_eq!(told.recv_timeout(2 * BOUND), Ok(true));
+}
+
+#[test]
+fn a_call_whose_reader_closes_before_is_dropped_without_the_lock() {
+    let driver = driver();
+    let (reads, begun) = channel();
+    let _ends = None;
+    let source = Arc::new(Closes { reads, _ends });
+    let reader = driver.open_source(source.clone()).unwrap();
+    let other = driver.open_source(source).unwrap();
+    let (ends, told) = Ends::of(&driver);
+    reader.when_resident(0, 4096, true, move |_| drop(ends));
+    let (tell, came) = channel();
+    other.when_resident(0, 4096, true, move |there| tell.send(there).unwrap());
+    let pending = begun.recv_timeout(BOUND).unwrap();
+    assert!(told.try_recv().is_err(), "it waits");
+    drop(reader);
+    assert_eq!(told.recv_timeout(2 * BOUND), Ok(true));
+    end(pending);
+    assert_eq!(came.recv_timeout(BOUND), Ok(true), "of another reader");
 }
