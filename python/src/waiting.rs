@@ -30,6 +30,10 @@ use crate::release::{is_main_thread, released};
 /// How long a signal may remain unseen.
 pub(crate) const SIGNALS_EVERY: Duration = Duration::from_millis(50);
 
+/// Most bytes that are waited for at once. The engine lets a read wait for [`READ_MAX`](forerun_core::Engine::READ_MAX)
+/// blocks, 16 MiB of the smallest; the rest of a longer one would be read without a look at signals.
+const PIECE_MAX: usize = 4 << 20;
+
 /// Calls something that may wait for a server, or work for minutes. A signal ends the wait in the main thread; the
 /// call goes on in a thread of its own, which must not run Python code, and its result is dropped.
 ///
@@ -76,18 +80,12 @@ pub(crate) enum Ended {
 /// bytes that were read is an error. The interpreter is not held.
 pub(crate) fn read_at(driver: &Driver, reader: &Reader, into: &mut [u8], offset: u64) -> Ended {
     let is_awaited = is_awaited(driver, reader);
-    // More than the memory can hold until it is read would be given up before.
-    let fits = driver.awaited_max().filter(|_| is_awaited);
-    let fits = fits.map_or(usize::MAX, |max| {
-        usize::try_from(max.0).unwrap_or(usize::MAX)
-    });
     let mut taken = 0;
     loop {
         let at = offset.saturating_add(taken as u64);
         let left = &mut into[taken..];
-        let piece_bytes = left.len().min(fits.max(1));
         let read = match is_awaited {
-            true => awaited(reader, &mut left[..piece_bytes], at),
+            true => awaited(driver, reader, left, at),
             false => Ended::Read(reader.read_at(left, at)),
         };
         match read {
@@ -110,13 +108,17 @@ fn is_awaited(driver: &Driver, reader: &Reader) -> bool {
 /// Reads once, as `pread(2)`: less than asked for may also be the beginning of an error.
 pub(crate) fn read_once(driver: &Driver, reader: &Reader, into: &mut [u8], offset: u64) -> Ended {
     match is_awaited(driver, reader) {
-        true => awaited(reader, into, offset),
+        true => awaited(driver, reader, into, offset),
         false => Ended::Read(reader.read_at(into, offset)),
     }
 }
 
-/// Reads once, and sees signals meanwhile.
-fn awaited(reader: &Reader, into: &mut [u8], offset: u64) -> Ended {
+/// Reads a piece, and sees signals meanwhile.
+fn awaited(driver: &Driver, reader: &Reader, into: &mut [u8], offset: u64) -> Ended {
+    // More than the memory can hold until it is read would be given up before.
+    let fits = usize::try_from(driver.memory_limit().0).unwrap_or(usize::MAX);
+    let piece_bytes = into.len().min(fits.min(PIECE_MAX));
+    let into = &mut into[..piece_bytes];
     if let Err(error) = reader.look_if_due() {
         return Ended::Read(Err(error));
     }

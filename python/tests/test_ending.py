@@ -202,6 +202,14 @@ def a_large_read(path, _server):
     return lambda: handle.pread(1 << 26, 0)
 
 
+def a_read_whose_front_comes(path, _server):
+    never = threading.Event()
+    engine = forerun.Engine(memory=64 << 20)
+    fetch = lambda start, end: bytes(end - start) if end <= 24 << 20 else never.wait() or b""  # noqa: E731
+    handle = Handle.fetched(engine, fetch, "front", "1", 1 << 26)
+    return lambda: handle.pread(1 << 26, 0)
+
+
 def a_line(path, _server):
     never = threading.Event()
     engine = forerun.Engine(memory=1 << 20)
@@ -233,7 +241,17 @@ def a_paper(_path, _server):
 
 
 @pytest.mark.parametrize(
-    "waiting", [a_slow_device, a_large_read, a_line, an_open, an_open_of_a_store, a_turn, a_paper]
+    "waiting",
+    [
+        a_slow_device,
+        a_large_read,
+        a_read_whose_front_comes,
+        a_line,
+        an_open,
+        an_open_of_a_store,
+        a_turn,
+        a_paper,
+    ],
 )
 def test_an_interrupt_ends_it_within_seconds(waiting, path, interrupts):
     with silent() as server:
