@@ -428,6 +428,8 @@ impl Handle {
 
     fn __clear__(&self) {
         if let Origin::Fetched(object) = &self.origin {
+            // Its reader first: others of the object must not be read by a function that is gone.
+            Python::attach(|py| self.close(py, false));
             object.clear();
         }
     }

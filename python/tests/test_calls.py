@@ -167,6 +167,24 @@ def test_a_cycle_through_a_function_is_collected(engine, made):
     assert [ref() for ref in gone] == [None] * 10
 
 
+def test_an_object_is_read_by_its_newest_function_and_the_one_before_is_collected(engine):
+    calls = []
+
+    def fetch(start, end):
+        calls.append((start, end))
+        return bytes(end - start)
+
+    owner = Owner()
+    owner.file = Handle.fetched(engine, owner.fetch, "twins", "1", SIZE)
+    other = Handle.fetched(engine, fetch, "twins", "1", SIZE)
+    gone = weakref.ref(owner)
+    del owner
+    gc.collect()
+    assert gone() is None
+    assert other.pread(SIZE, 0) == bytes(SIZE)
+    assert sum(end - start for start, end in calls) == SIZE
+
+
 def test_a_function_that_was_let_go_is_an_error_and_no_crash(engine):
     handle = Handle.fetched(engine, lambda start, end: bytes(end - start), "kept", "1", SIZE)
     assert gc.is_tracked(handle)
