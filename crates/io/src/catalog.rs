@@ -23,6 +23,7 @@ use crate::clock::coarse_nanos;
 use crate::numbers::Numbered;
 use crate::settle::Looks;
 use crate::source::{Identity, Key, Source};
+use crate::version_number::VersionNumber;
 
 /// Closed files remembered. Each costs about 300 bytes; four thousand are the working set of a
 /// build or a web server.
@@ -34,10 +35,7 @@ const FORGOTTEN: usize = 256;
 /// The part that readers look at without a lock.
 #[derive(Debug)]
 pub(crate) struct Version {
-    /// Twice the number of changes so far; odd while one is being made, from before the first
-    /// block of the old version goes until after the last one went.
-    count: AtomicU64,
-    bytes: AtomicU64,
+    number: VersionNumber,
     /// When the next look is due, by [`coarse_nanos`]; [`NEVER`] if the file cannot change.
     look_at: AtomicU64,
     /// Nanoseconds from one look to the next; 0 if each read looks.
@@ -52,16 +50,15 @@ impl Version {
     fn new(bytes: u64, looks: Option<Looks>) -> Self {
         let interval = looks.map_or(NEVER, Looks::interval);
         Self {
-            count: AtomicU64::new(0),
-            bytes: AtomicU64::new(bytes),
+            number: VersionNumber::new(bytes),
             look_at: AtomicU64::new(next_look(coarse_nanos(), interval)),
             interval,
         }
     }
 
-    /// The number of this version: all bytes of one read belong to one number, which is even.
+    /// [`VersionNumber::count`].
     pub(crate) fn count(&self) -> u64 {
-        self.count.load(Ordering::Acquire)
+        self.number.count()
     }
 
     /// The number that blocks fetched from now on belong to.
@@ -69,9 +66,9 @@ impl Version {
         self.count().next_multiple_of(2)
     }
 
-    /// The size of the file.
+    /// The size of the file; a read asks for it after the number.
     pub(crate) fn bytes(&self) -> u64 {
-        self.bytes.load(Ordering::Acquire)
+        self.number.bytes()
     }
 
     /// Whether a look is due; true for one caller in an interval.
@@ -112,15 +109,9 @@ impl Version {
         }
     }
 
-    /// A new version begins; blocks of the old one are still there.
-    fn begin(&self, bytes: u64) {
-        self.bytes.store(bytes, Ordering::Release);
-        self.count.fetch_add(1, Ordering::SeqCst);
-    }
-
-    /// The blocks of the old version are gone.
+    /// [`VersionNumber::begun`].
     pub(crate) fn begun(&self) {
-        self.count.fetch_add(1, Ordering::SeqCst);
+        self.number.begun();
     }
 }
 
@@ -222,7 +213,7 @@ impl Catalog {
     pub(crate) fn renew(&mut self, file: FileId, identity: Identity) -> Option<Arc<Version>> {
         let known = self.files.get_mut(file.0)?;
         known.identity = Some(identity);
-        known.version.begin(identity.bytes);
+        known.version.number.begin(identity.bytes);
         Some(known.version.clone())
     }
 

@@ -17,7 +17,7 @@
 //! | `driver`, `opening`, `reader`, `hint`, `folder` | the face |
 //! | `hit`, `hazard`, `threads` | resident blocks, lock-free; a slot for each thread |
 //! | `engine_host`, `engine_state`, `deferred_inputs`, `dispatch_queue`, `wait`, `alarm`, `journal_file` | the engine's lock, the state behind it, the queues before and after it, its timer |
-//! | `catalog`, `source` | which files, which version of them, where bytes come from |
+//! | `catalog`, `version_number`, `source` | which files, which version of them, where bytes come from |
 //! | `arena`, `footprint` | the memory, and the little beside it |
 //! | `backend`, `wrap`, `emulate`, `generated` | carry fetches out; wrappers around them; content that need not be stored |
 //! | `geometry`, `arrays`, `placing` | on which devices a file lies, by the system or made up |

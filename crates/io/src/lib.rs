@@ -59,6 +59,7 @@ mod span;
 mod sync;
 mod threads;
 mod trimming;
+mod version_number;
 mod wait;
 pub mod wrap;
 

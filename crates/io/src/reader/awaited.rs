@@ -60,6 +60,8 @@ impl Reader {
         call: impl FnOnce(bool) + Send + 'static,
     ) {
         let call = |served| call(served == Served::End);
+        // Before the size: one of a later version is refused then.
+        let version = self.version.count();
         let end = offset.saturating_add(bytes as u64);
         let end = end.min(self.version.bytes());
         let shift = self.engine_host.block_shift;
@@ -71,7 +73,7 @@ impl Reader {
         let ask = Ask {
             reader: self.id,
             file: self.file,
-            version: self.version.count(),
+            version,
             previous: self.position.previous(),
             head: 0,
             first: Block(first),

@@ -19,6 +19,8 @@ mod dispatch_queue;
 #[allow(dead_code)]
 mod hazard;
 mod sync;
+#[path = "../../src/version_number.rs"]
+mod version_number;
 #[path = "../../src/wait.rs"]
 #[allow(dead_code)]
 mod wait;
@@ -26,6 +28,7 @@ mod wait;
 #[allow(dead_code)]
 mod words;
 
+mod changing;
 mod copying;
 mod waiting;
 

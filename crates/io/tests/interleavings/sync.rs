@@ -67,7 +67,7 @@ macro_rules! atomics {
 
 atomics! {
     AtomicBool of bool: swap;
-    AtomicU64 of u64: fetch_or fetch_and;
+    AtomicU64 of u64: fetch_add fetch_or fetch_and;
     AtomicUsize of usize: fetch_max;
 }
 
