@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 mod connection;
+mod driver_of_task;
 mod held;
 mod object;
 mod opening;

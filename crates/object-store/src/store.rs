@@ -37,6 +37,7 @@ use object_store::{
 };
 
 use crate::connection::{Connection, Fetches};
+use crate::driver_of_task::DriverOfTask;
 use crate::object::Object;
 use crate::opening;
 use crate::table::{Known, Table};
@@ -222,7 +223,8 @@ impl PrefetchStore {
         is_announced: bool,
     ) -> Result<Vec<Bytes>> {
         self.table.opens(object);
-        let (version, driver, at_once) = (object.clone(), self.driver.clone(), self.requests);
+        let (version, at_once) = (object.clone(), self.requests);
+        let driver = DriverOfTask::new(&self.driver);
         let read = async move {
             let read = version.read(&driver, ranges, at_once as usize, is_announced);
             read.await
