@@ -59,22 +59,38 @@ impl<const SLOTS: usize> Slab<SLOTS> {
     /// Returns once no thread copies out of these frames. The engine has taken their blocks out of
     /// the table before, so no thread can begin to.
     pub(crate) fn wait_until_clear(&self, domain: u32, runs: &[Run]) {
-        fence(Ordering::SeqCst);
-        let used = self.used.load(Ordering::SeqCst).min(SLOTS);
-        let covered = |hazard: u64| {
-            let covers = |run: &Run| {
-                let first = name(domain, run.first);
-                (first..first + u64::from(run.count)).contains(&hazard)
-            };
-            hazard != NONE && runs.iter().any(covers)
-        };
-        for slot in &self.slots[..used] {
+        for slot in self.used() {
             let mut looks = 0;
-            while covered(slot.hazard.load(Ordering::SeqCst)) {
+            while slot.is_within(domain, runs) {
                 looks += 1;
                 give_way(looks);
             }
         }
+    }
+
+    /// Whether no thread copies out of these frames, for callers that must not wait. As above no
+    /// thread can begin to.
+    pub(crate) fn is_clear(&self, domain: u32, runs: &[Run]) -> bool {
+        self.used().iter().all(|slot| !slot.is_within(domain, runs))
+    }
+
+    /// The slots that may have a hazard of before.
+    fn used(&self) -> &[Slot] {
+        fence(Ordering::SeqCst);
+        let used = self.used.load(Ordering::SeqCst).min(SLOTS);
+        &self.slots[..used]
+    }
+}
+
+impl Slot {
+    /// Whether its thread copies out of one of these frames.
+    fn is_within(&self, domain: u32, runs: &[Run]) -> bool {
+        let hazard = self.hazard.load(Ordering::SeqCst);
+        let covers = |run: &Run| {
+            let first = name(domain, run.first);
+            (first..first + u64::from(run.count)).contains(&hazard)
+        };
+        hazard != NONE && runs.iter().any(covers)
     }
 }
 

@@ -34,6 +34,11 @@ pub(crate) fn wait_until_clear(domain: u32, runs: &[Run]) {
     SLAB.wait_until_clear(domain, runs);
 }
 
+/// Whether no thread copies out of these frames, whose blocks have left the table by now.
+pub(crate) fn is_clear(domain: u32, runs: &[Run]) -> bool {
+    SLAB.is_clear(domain, runs)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -152,13 +152,25 @@ impl Trimming {
             }
         }
         self.next = if end == self.frames { 0 } else { end };
-        threads::wait_until_clear(domain, &runs);
         for run in runs {
-            // SAFETY: these frames are vacant, so no thread begins to read them; the last one that
-            // did without a lock was waited for, readers that were served have no pin on them. No
+            // A copy may wait for a page of its program. Those frames have another turn.
+            if !threads::is_clear(domain, &[run]) {
+                self.keep(run);
+                continue;
+            }
+            // SAFETY: these frames are vacant, so no thread begins to read them; none that did
+            // without a lock is at it still, readers that were served have no pin on them. No
             // request fills them. The engine gives them to no other block meanwhile, because its lock
             // is held, and a later owner fills them before they are read.
             unsafe { arena.discard(run) };
+        }
+    }
+
+    /// These frames keep their pages for now.
+    fn keep(&mut self, run: Run) {
+        for frame in run.numbers() {
+            self.without_pages.put(frame, false);
+            self.given_back -= 1;
         }
     }
 }
@@ -169,6 +181,27 @@ mod tests {
     use std::sync::Arc;
 
     use crate::arena::Target;
+
+    #[test]
+    fn a_frame_that_a_thread_copies_out_of_is_not_waited_for_and_has_another_turn() {
+        const DOMAIN: u32 = u32::MAX - 4;
+        let announcer = threads::announcer().unwrap();
+        let hazard = announcer.hold(DOMAIN, Frame(9), || true).unwrap();
+        let (tell, told) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            let (arena, table) = (Arena::new(256, 4096).unwrap(), Table::new(256));
+            let mut surplus = Trimming::new(256);
+            surplus.allow(Some(64));
+            surplus.give_back(&table, &arena, DOMAIN);
+            tell.send((surplus, arena, table)).unwrap();
+        });
+        let given_back = told.recv_timeout(std::time::Duration::from_secs(60));
+        drop(hazard);
+        let (mut surplus, arena, table) = given_back.unwrap();
+        assert!(surplus.given_back < 256 && !surplus.without_pages.has(9));
+        surplus.give_back(&table, &arena, DOMAIN);
+        assert_eq!(surplus.given_back, 256);
+    }
 
     #[test]
     fn vacant_frames_lose_their_pages_and_those_a_request_fills_do_not() {
