@@ -27,6 +27,8 @@ const PERIOD: Duration = Duration::from_millis(250);
 #[derive(Default)]
 pub(crate) struct Alarm {
     is_set: AtomicBool,
+    /// A thread looks.
+    has_timer: AtomicBool,
     has_ended: Mutex<bool>,
     changed: Condvar,
 }
@@ -38,6 +40,11 @@ impl Alarm {
             let _ended = self.has_ended.lock();
             self.changed.notify_all();
         }
+    }
+
+    /// Whether something is looked at again though nothing else happens.
+    pub(crate) fn has_timer(&self) -> bool {
+        self.has_timer.load(Ordering::Relaxed)
     }
 
     /// None is. Called under the engine's lock, so that none goes out meanwhile.
@@ -82,6 +89,7 @@ impl Timer {
         let of_thread = alarm.clone();
         let builder = std::thread::Builder::new().name("forerun-timer".into());
         builder.spawn(move || of_thread.run(&engine_host))?;
+        alarm.has_timer.store(true, Ordering::Relaxed);
         Ok(Self(alarm))
     }
 }

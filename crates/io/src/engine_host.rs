@@ -50,6 +50,10 @@ const JOURNAL_CHUNK: usize = 64 * 1024;
 /// How often the missing rest of a read is asked for before it counts as lost.
 const ATTEMPTS_MAX: u32 = 16;
 
+/// How often is looked whether a reader still copies out of a frame, before its request is held: some 70 ms. A copy takes
+/// less than one, and a thread that lost its processor has it back by then; others wait as long at most.
+const LOOKS_MAX: u32 = 1000;
+
 /// Returned when the read must be retried (`EAGAIN`).
 const FAILED: Served = Served::Failed {
     error: ErrorCode(libc::EAGAIN),
@@ -244,14 +248,27 @@ impl EngineHost {
 
     /// Empties the dispatch queue, unless another thread is at it, which then finds our requests.
     fn submit(&self) {
-        while let Some(request) = self.dispatch_queue.begin() {
-            self.hand_over(request);
+        let is_clear = |request: &Request| threads::is_clear(self.domain, request.target.runs());
+        while let Some(request) = self.dispatch_queue.begin(is_clear) {
+            match self.becomes_clear(&request) {
+                true => self.hand_over(request),
+                false => self.dispatch_queue.hold(request),
+            }
             self.dispatch_queue.end();
         }
     }
 
+    /// Waits for readers that copy out of the frames of a request; not for long, if the timer looks again.
+    fn becomes_clear(&self, request: &Request) -> bool {
+        let looks_max = if self.alarm.has_timer() {
+            LOOKS_MAX
+        } else {
+            u32::MAX
+        };
+        threads::wait_until_clear(self.domain, request.target.runs(), looks_max)
+    }
+
     fn hand_over(&self, request: Box<Request>) {
-        threads::wait_until_clear(self.domain, request.target.runs());
         let refusal = match self.backend.get() {
             _ if request.source.is_none() => libc::EBADF,
             Some(backend) if !self.halted.load(Ordering::Acquire) => {
@@ -464,5 +481,64 @@ impl Sink for Port {
         if let Some(engine_host) = self.0.upgrade() {
             engine_host.completed(request, outcome);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc::{Receiver, channel};
+    use std::time::Duration;
+
+    use forerun_core::{Bytes, preset};
+
+    use crate::{Config, Driver, Reader};
+
+    /// A wait that takes longer has failed.
+    const BOUND: Duration = Duration::from_secs(60);
+
+    fn driver() -> Driver {
+        let settings = preset::default().settings(Bytes(8 << 20)).unwrap();
+        Driver::new(Config::new(settings)).unwrap()
+    }
+
+    /// Opens a file and has its first block fetched.
+    fn ask(driver: &Driver, index: u64) -> (Reader, Receiver<bool>) {
+        let reader = driver.open_generated(1, index, 1 << 20).unwrap();
+        let (tell, told) = channel();
+        reader.when_resident(0, 4096, true, move |there| tell.send(there).unwrap());
+        (reader, told)
+    }
+
+    #[test]
+    fn a_copy_that_does_not_end_holds_up_the_request_for_its_frame_alone() {
+        let first = driver();
+        let (_reader, told) = ask(&first, 1);
+        assert_eq!(told.recv_timeout(BOUND), Ok(true));
+        let frame = first.engine_host().find_exactly(FileId(0), Block(0));
+        // The same frame in another driver.
+        let driver = Arc::new(driver());
+        let domain = driver.engine_host().domain;
+        let announcer = threads::announcer().unwrap();
+        let hazard = announcer.hold(domain, frame.unwrap(), || true).unwrap();
+        let (tell, told) = channel();
+        std::thread::spawn({
+            let driver = driver.clone();
+            move || {
+                let held = ask(&driver, 1);
+                tell.send((ask(&driver, 2), held)).unwrap();
+            }
+        });
+        let asked = told.recv_timeout(BOUND);
+        let other = asked
+            .as_ref()
+            .map(|((_, told), _)| told.recv_timeout(BOUND));
+        let held = asked
+            .as_ref()
+            .map(|(_, (_, told))| told.try_recv().is_err());
+        drop(hazard);
+        assert_eq!((other, held), (Ok(Ok(true)), Ok(true)));
+        let (_, (_reader, held)) = asked.unwrap();
+        assert_eq!(held.recv_timeout(BOUND), Ok(true));
     }
 }

@@ -12,7 +12,8 @@
 //! ```
 //!
 //! In the one order of all four steps either the reader sees the changed word and does not copy,
-//! or the filler sees the hazard and waits, at most as long as one block takes to copy.
+//! or the filler sees the hazard and waits as long as one block takes to copy; where the program's page
+//! is not there, as long as that takes.
 //!
 //! Slots stand in a slab of fixed size, one for each thread, given back when it ends; the one of
 //! this process stands in [`threads`](crate::threads). A thread that finds none takes the slow path.
@@ -56,16 +57,20 @@ impl<const SLOTS: usize> Slab<SLOTS> {
         Claim(Some(&self.slots[index]))
     }
 
-    /// Returns once no thread copies out of these frames. The engine has taken their blocks out of
-    /// the table before, so no thread can begin to.
-    pub(crate) fn wait_until_clear(&self, domain: u32, runs: &[Run]) {
+    /// Returns once no thread copies out of these frames; false if one does still after so many looks.
+    /// The engine has taken their blocks out of the table before, so no thread can begin to.
+    pub(crate) fn wait_until_clear(&self, domain: u32, runs: &[Run], looks_max: u32) -> bool {
+        let mut looks = 0;
         for slot in self.used() {
-            let mut looks = 0;
             while slot.is_within(domain, runs) {
+                if looks == looks_max {
+                    return false;
+                }
                 looks += 1;
                 give_way(looks);
             }
         }
+        true
     }
 
     /// Whether no thread copies out of these frames, for callers that must not wait. As above no

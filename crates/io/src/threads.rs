@@ -29,9 +29,10 @@ pub(crate) fn announcer() -> Option<Announcer<'static>> {
     CLAIM.try_with(Claim::announcer).ok().flatten()
 }
 
-/// Returns once no thread copies out of these frames, whose blocks have left the table by now.
-pub(crate) fn wait_until_clear(domain: u32, runs: &[Run]) {
-    SLAB.wait_until_clear(domain, runs);
+/// Returns once no thread copies out of these frames, whose blocks have left the table by now; false if
+/// one does still after so many looks.
+pub(crate) fn wait_until_clear(domain: u32, runs: &[Run], looks_max: u32) -> bool {
+    SLAB.wait_until_clear(domain, runs, looks_max)
 }
 
 /// Whether no thread copies out of these frames, whose blocks have left the table by now.
@@ -54,12 +55,13 @@ mod tests {
         let (held, free) = (run(1, 1), run(2, 2));
         let announcer = announcer().unwrap();
         let hazard = announcer.hold(u32::MAX - 1, Frame(1), || true).unwrap();
-        wait_until_clear(u32::MAX - 1, &free);
-        wait_until_clear(u32::MAX - 2, &held);
+        assert!(wait_until_clear(u32::MAX - 1, &free, 0));
+        assert!(wait_until_clear(u32::MAX - 2, &held, 0));
+        assert!(!wait_until_clear(u32::MAX - 1, &held, 2));
         let waited = AtomicBool::new(false);
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                wait_until_clear(u32::MAX - 1, &held);
+                assert!(wait_until_clear(u32::MAX - 1, &held, u32::MAX));
                 waited.store(true, Ordering::SeqCst);
             });
             std::thread::yield_now();

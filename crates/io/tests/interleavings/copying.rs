@@ -72,7 +72,7 @@ impl<const SLOTS: usize> Memory<SLOTS> {
             first: FRAME,
             count: 1,
         };
-        self.slab.wait_until_clear(DOMAIN, &[run]);
+        assert!(self.slab.wait_until_clear(DOMAIN, &[run], u32::MAX));
         // SAFETY: loom checks at this very place that no thread reads meanwhile.
         self.bytes.with_mut(|bytes| unsafe { *bytes = NEW.0 });
         self.words.clear(FRAME, flag::FILLING);

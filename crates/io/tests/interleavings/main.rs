@@ -14,6 +14,7 @@ extern crate alloc;
 #[allow(dead_code)]
 mod deferred_inputs;
 #[path = "../../src/dispatch_queue.rs"]
+#[allow(dead_code)]
 mod dispatch_queue;
 #[path = "../../src/hazard.rs"]
 #[allow(dead_code)]

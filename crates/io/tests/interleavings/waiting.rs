@@ -127,7 +127,7 @@ impl Sending {
         decided.push(request.number);
         self.queue_out.put(std::iter::once(request));
         drop(decided);
-        while let Some(request) = self.queue_out.begin() {
+        while let Some(request) = self.queue_out.begin(|_| true) {
             self.handed_over.lock().push(request.number);
             self.queue_out.end();
         }
