@@ -32,7 +32,7 @@ impl Stack {
         let journal = storage
             .journal
             .as_deref()
-            .map(NewFile::create)
+            .map(NewFile::journal)
             .transpose()?;
         if let Some(file) = &journal {
             config.journal = Some(Box::new(file.writer()?));

@@ -4,14 +4,18 @@
 //! that a missing last file stops a command before it printed the first; a file that goes away
 //! later is the driver's to report. What is written must be none of what is read. [`NewFile`] writes to a file without a name
 //! beside the target and names it at the end: a command that fails or is killed leaves the old file,
-//! or none, and nothing else.
+//! or none, and nothing else. A mount runs for days, and its journal is of use when it was killed: a [`RunFile`] is written
+//! under its name as the run goes on, from [`RunFile::begin`] on. A journal replaces nothing but a journal.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
+use forerun_core::journal::MAGIC;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, linkat, open};
 use rustix::io::Errno;
 use tempfile::NamedTempFile;
@@ -122,6 +126,64 @@ pub fn check_not_read(target: Option<&Path>, read: &[PathBuf]) -> Result<(), Fai
     Ok(())
 }
 
+/// Makes sure that a file can be written, and that no directory and no disk is in its place.
+///
+/// # Errors
+/// Says which of these does not hold.
+pub fn check_target(target: &Path) -> Result<(), Failure> {
+    check_named(target)?;
+    match fs::metadata(target) {
+        Ok(there) if there.is_dir() => Err(Failure::unusable(target, "is a directory")),
+        // A few lines over the beginning of a disk are surely a mistake.
+        Ok(there) if there.file_type().is_block_device() => {
+            Err(Failure::unusable(target, "is a block device"))
+        }
+        Ok(_) => Ok(()),
+        Err(_) => fs::metadata(folder_of(target))
+            .map(drop)
+            .map_err(|e| Failure::unusable(target, no_folder(&e))),
+    }
+}
+
+/// Makes sure that a journal replaces nothing but a journal, of any version, or an empty file.
+///
+/// # Errors
+/// Another file has its name, or it cannot be written there.
+pub fn check_journal(target: &Path) -> Result<(), Failure> {
+    check_target(target)?;
+    if !target.is_file() {
+        return Ok(());
+    }
+    let name = MAGIC.split_inclusive(' ').next().unwrap_or(MAGIC);
+    let mut first = Vec::new();
+    let file = open_stream(target)?;
+    let read = file.take(name.len() as u64).read_to_end(&mut first);
+    read.map_err(|e| Failure::unusable(target, plain(&e)))?;
+    match first.is_empty() || first == name.as_bytes() {
+        true => Ok(()),
+        false => Err(Failure::unusable(
+            target,
+            "exists already and is no journal: a journal replaces journals only",
+        )),
+    }
+}
+
+/// The place of a file that is to be written, free of links, also if it is not there yet.
+fn place_of(target: &Path) -> Option<PathBuf> {
+    let there = target.canonicalize();
+    there.ok().or_else(|| {
+        let folder = folder_of(target).canonicalize().ok()?;
+        Some(folder.join(target.file_name()?))
+    })
+}
+
+/// Whether a file that is to be written lies in a folder, or is that file.
+#[must_use]
+pub fn is_within(target: &Path, folder: &Path) -> bool {
+    let (target, folder) = (place_of(target), place_of(folder));
+    matches!((target, folder), (Some(target), Some(folder)) if target.starts_with(&folder))
+}
+
 /// The message of an I/O error without its number.
 #[must_use]
 pub fn plain(error: &io::Error) -> String {
@@ -172,15 +234,8 @@ impl NewFile {
     /// Its directory cannot be written.
     pub fn create(target: &Path) -> Result<Self, Failure> {
         let unusable = |e: io::Error| Failure::unusable(target, plain(&e));
-        check_named(target)?;
+        check_target(target)?;
         let place = match fs::metadata(target) {
-            Ok(there) if there.is_dir() => {
-                return Err(Failure::unusable(target, "is a directory"));
-            }
-            // A few lines over the beginning of a disk are surely a mistake.
-            Ok(there) if there.file_type().is_block_device() => {
-                return Err(Failure::unusable(target, "is a block device"));
-            }
             Ok(there) if !there.is_file() => {
                 Place::Direct(File::options().write(true).open(target).map_err(unusable)?)
             }
@@ -191,6 +246,15 @@ impl NewFile {
             target: target.to_owned(),
             place,
         })
+    }
+
+    /// Begins a journal.
+    ///
+    /// # Errors
+    /// It would replace a file that is none, or its directory cannot be written.
+    pub fn journal(target: &Path) -> Result<Self, Failure> {
+        check_journal(target)?;
+        Self::create(target)
     }
 
     /// Begins a file in a folder that is made with it, at the end.
@@ -267,6 +331,91 @@ impl NewFile {
             Place::Direct(_) => Ok(()),
         });
         named.map_err(|e: io::Error| Failure::broken(&self.target, plain(&e)))
+    }
+}
+
+/// A file that is written under its own name while a run goes on. A run that does not come about leaves the file that was
+/// there, or none: what is written before [`RunFile::begin`] is dropped.
+#[derive(Debug)]
+pub struct RunFile {
+    target: PathBuf,
+    file: File,
+    is_new: bool,
+    has_begun: Arc<AtomicBool>,
+}
+
+impl RunFile {
+    /// Opens it, and changes nothing that is there.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn open(target: &Path) -> Result<Self, Failure> {
+        check_target(target)?;
+        let mut options = File::options();
+        let options = options.write(true);
+        let (file, is_new) = match options.clone().create_new(true).open(target) {
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => (options.open(target), false),
+            made => (made, true),
+        };
+        Ok(Self {
+            target: target.to_owned(),
+            file: file.map_err(|e| Failure::unusable(target, plain(&e)))?,
+            is_new,
+            has_begun: Arc::default(),
+        })
+    }
+
+    /// A handle to write to.
+    ///
+    /// # Errors
+    /// No descriptor is left.
+    pub fn writer(&self) -> Result<RunWriter, Failure> {
+        let file = self.file.try_clone();
+        Ok(RunWriter {
+            file: file.map_err(|e| Failure::broken(&self.target, e))?,
+            has_begun: self.has_begun.clone(),
+        })
+    }
+
+    /// The run has come about: the old content goes, and lines are written from now on.
+    ///
+    /// # Errors
+    /// The file system refuses it.
+    pub fn begin(&self) -> Result<(), Failure> {
+        if self.file.metadata().is_ok_and(|there| there.is_file()) {
+            let emptied = self.file.set_len(0);
+            emptied.map_err(|e| Failure::broken(&self.target, plain(&e)))?;
+        }
+        self.has_begun.store(true, Ordering::Release);
+        Ok(())
+    }
+}
+
+impl Drop for RunFile {
+    fn drop(&mut self) {
+        if self.is_new && !self.has_begun.load(Ordering::Acquire) {
+            let _ = fs::remove_file(&self.target);
+        }
+    }
+}
+
+/// Writes to a [`RunFile`].
+#[derive(Debug)]
+pub struct RunWriter {
+    file: File,
+    has_begun: Arc<AtomicBool>,
+}
+
+impl Write for RunWriter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self.has_begun.load(Ordering::Acquire) {
+            true => self.file.write(bytes),
+            false => Ok(bytes.len()),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
     }
 }
 
@@ -373,6 +522,57 @@ mod tests {
         assert!(check_not_read(Some(&file), &read).is_err());
         assert!(check_not_read(Some(&other), &read).is_ok());
         assert!(check_not_read(None, &read).is_ok());
+    }
+
+    #[test]
+    fn a_journal_replaces_journals_only() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        for (name, content, is_replaced) in [
+            ("empty", "", true),
+            ("present", "forerun-journal 3\nsettings", true),
+            ("older", "forerun-journal 1\n", true),
+            ("film", "\0\0\0\u{18}ftyp", false),
+            ("short", "forerun", false),
+            ("alike", "forerun-journals\n", false),
+        ] {
+            fs::write(at(name), content).unwrap();
+            std::os::unix::fs::symlink(at(name), at(&format!("to-{name}"))).unwrap();
+            for name in [name.to_owned(), format!("to-{name}")] {
+                assert_eq!(check_journal(&at(&name)).is_ok(), is_replaced, "{name}");
+            }
+        }
+        assert!(check_journal(&at("new")).is_ok());
+        assert!(check_journal(Path::new("/dev/null")).is_ok());
+        let missing = check_journal(&at("missing/j")).unwrap_err().to_string();
+        assert!(
+            missing.ends_with("missing/j: no such directory"),
+            "{missing}"
+        );
+        assert!(check_journal(folder.path()).is_err());
+        assert!(is_within(&at("new"), folder.path()) && !is_within(&at("new"), &at("other")));
+    }
+
+    #[test]
+    fn a_run_that_does_not_come_about_leaves_its_file_as_it_was() {
+        let folder = tempfile::tempdir().unwrap();
+        let (old, new) = (folder.path().join("old"), folder.path().join("new"));
+        fs::write(&old, "a long line").unwrap();
+        let write = |path: &Path, begins: bool| {
+            let file = RunFile::open(path).unwrap();
+            if begins {
+                file.begin().unwrap();
+            }
+            file.writer().unwrap().write_all(b"line").unwrap();
+        };
+        write(&old, false);
+        write(&new, false);
+        assert_eq!(fs::read_to_string(&old).unwrap(), "a long line");
+        assert!(!new.exists());
+        write(&old, true);
+        write(&new, true);
+        assert_eq!(fs::read_to_string(&old).unwrap(), "line");
+        assert_eq!(fs::read_to_string(&new).unwrap(), "line");
     }
 
     #[test]

@@ -12,6 +12,8 @@ use std::time::{Duration, Instant};
 use forerun_core::{Bytes, Nanos};
 use forerun_steering::events::{Ahead, FileKey};
 use forerun_steering::{Kernel, Reader, Steering, Wanted as Limit};
+use forerun_surface::failure::Failure;
+use forerun_surface::files;
 use forerun_surface::undo::guardian::Guardian;
 
 use crate::bios::Bios;
@@ -113,11 +115,15 @@ impl Kernel<Domain> for Running<'_> {
 
     fn journal(&mut self, engine: usize) -> Option<Box<dyn Write>> {
         let path = self.journal?;
-        let file = match engine {
-            0 => File::create(path),
-            more => File::create(format!("{}.{more}", path.display())),
+        let path = match engine {
+            0 => path.to_owned(),
+            more => format!("{}.{more}", path.display()).into(),
         };
-        Some(Box::new(BufWriter::new(file.ok()?)))
+        let made = files::check_journal(&path).and_then(|()| {
+            File::create(&path).map_err(|e| Failure::unusable(&path, files::plain(&e)))
+        });
+        let made = made.inspect_err(|e| tracing::warn!("there is no journal: {e}"));
+        Some(Box::new(BufWriter::new(made.ok()?)))
     }
 
     fn set(&mut self, at: usize, event: &Ahead, wanted: Limit) -> Result<Option<Nanos>, Cause> {

@@ -89,7 +89,7 @@ fn estimates(plan: &Plan, report: &Report) -> Vec<DeviceEstimate> {
 
 /// Runs a scene with its journal written, also if the run ends in a broken rule.
 fn recorded(scene: Scene<'_>, path: &Path) -> Result<Report, Failure> {
-    let file = NewFile::create(path)?;
+    let file = NewFile::journal(path)?;
     let mut text = Text::new(Utf8(file.writer()?));
     let report = scene.run(&mut text);
     let flush = |Utf8(mut writer): Utf8| writer.flush().map_err(|_| fmt::Error);

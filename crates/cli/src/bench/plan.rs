@@ -125,7 +125,9 @@ impl Plan {
         check_journal(args)?;
         check_hinted(args)?;
         composition::check_no_walks(&args.composition.methods)?;
-        files::check_not_read(args.storage.journal.as_deref(), &args.paths)?;
+        let journal = args.storage.journal.as_deref();
+        files::check_not_read(journal, &args.paths)?;
+        journal.map(files::check_journal).transpose()?;
         check_storage(&args.storage, &args.paths)?;
         let entrants = args.preset.iter().map(|contender| entrant(contender, args));
         let wanted = &args.workload;

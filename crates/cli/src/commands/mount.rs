@@ -3,13 +3,12 @@
 //! In the foreground this is the mount itself; else it starts one in the background and returns
 //! once that works. The mount itself is [`forerun_mount`].
 
-use std::path::Path;
-
 use forerun_core::settings::SettingsError;
 
 use crate::args::{Composition, Mount};
 use crate::composition::{name_the_flag, settings};
 use crate::failure::Failure;
+use crate::files;
 use crate::mount::fs::passthrough::Mode;
 use crate::mount::options::expand;
 use crate::mount::running::{Running, Wanted};
@@ -38,32 +37,37 @@ pub fn run(args: &Mount, sockets: &Sockets) -> Result<(), Failure> {
     }
 }
 
-/// A record is a new file, elsewhere than the files that it is about.
-fn check_record(args: &Mount) -> Result<(), Failure> {
-    let Some(record) = &args.record else {
-        return Ok(());
-    };
-    let refused = |why: &str| {
-        let record = record.display();
-        Err(Failure::Usage(format!("--record {record}: {why}")))
-    };
-    if record.symlink_metadata().is_ok_and(|found| found.is_file()) {
-        return refused("exists already: a record is a new file");
+/// A journal replaces a journal and a record nothing, both elsewhere than the files that they are about.
+fn check_written(args: &Mount) -> Result<(), Failure> {
+    let written = [
+        ("--journal", args.storage.journal.as_deref()),
+        ("--record", args.record.as_deref()),
+    ];
+    for (option, path) in written {
+        let Some(path) = path else { continue };
+        let refused = |why: &str| {
+            let path = path.display();
+            Err(Failure::Usage(format!("{option} {path}: {why}")))
+        };
+        if [&args.source, &args.mountpoint]
+            .into_iter()
+            .any(|folder| files::is_within(path, folder))
+        {
+            return refused("lies in SOURCE or below MOUNTPOINT: give a place elsewhere");
+        }
+        match option {
+            "--journal" => files::check_journal(path)?,
+            _ if path.is_file() => return refused("exists already: a record is a new file"),
+            _ => files::check_target(path)?,
+        }
     }
-    let folder = match record.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
-    let Ok(folder) = folder.canonicalize() else {
-        return Ok(());
-    };
-    let is_inside = |path: &Path| {
-        path.canonicalize()
-            .is_ok_and(|path| folder.starts_with(path))
-    };
-    match is_inside(&args.source) || is_inside(&args.mountpoint) {
-        true => refused("lies in SOURCE or below MOUNTPOINT: give a place elsewhere"),
-        false => Ok(()),
+    match written {
+        [(_, Some(journal)), (_, Some(record))] if files::is_within(record, journal) => {
+            let why = "is the file of --journal, too: give another";
+            let record = record.display();
+            Err(Failure::Usage(format!("--record {record}: {why}")))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -81,7 +85,7 @@ fn start(args: &Mount, sockets: &Sockets) -> Result<Running, Failure> {
             "--passthrough always with --record: {why}"
         )));
     }
-    check_record(args)?;
+    check_written(args)?;
     let checked = match address(&args.source) {
         Some(url) => {
             let sources = Sources::within(args.composition.memory);

@@ -19,6 +19,7 @@ use crate::composition::name_the_flag;
 use crate::environment::Environment;
 use crate::estimate::REQUESTS_MIN;
 use crate::failure::Failure;
+use crate::files;
 use crate::mount::background;
 use crate::mount::sockets::Sockets;
 use crate::quantity::{rough_duration, rough_size};
@@ -63,6 +64,8 @@ fn begin(
     environment: &Environment,
     sockets: &Sockets,
 ) -> Result<forerun_watch::Watch, Failure> {
+    let journal = args.journal.as_deref();
+    journal.map(files::check_journal).transpose()?;
     let mut settings = preset::default()
         .settings(args.memory)
         .map_err(name_the_flag)?;

@@ -434,3 +434,32 @@ fn an_output_that_would_replace_an_input() {
     }
     assert!(fs::read(&file).unwrap() == super::bytes(16 << 20));
 }
+
+#[test]
+fn a_journal_replaces_a_journal_and_no_other_file() {
+    let folder = Folder::new();
+    let (file, kept, journal) = (
+        folder.file("a", &super::bytes(1 << 20)),
+        folder.file("film", b"\0\0\0 ftyp"),
+        folder.name("journal"),
+    );
+    let made = folder.name("made");
+    fs::create_dir(&made).unwrap();
+    for command in [
+        format!("read --journal {kept} {file}"),
+        format!("bench --journal {kept} --file-bytes 1MB"),
+        format!("bench --journal {kept} --file-bytes 1MB {made}"),
+        format!("bench --journal {kept} --file-bytes 1MB --clock virtual"),
+        format!("watch --journal {kept} {made}"),
+    ] {
+        forerun(&command).code(2).stdout_eq("").stderr_eq(
+            "forerun: [..]/film: exists already and is no journal: a journal replaces journals only\n",
+        );
+    }
+    assert_eq!(fs::read(&kept).unwrap(), b"\0\0\0 ftyp");
+    assert_eq!(fs::read_dir(&made).unwrap().count(), 0);
+    for _ in 0..2 {
+        forerun(&format!("read --journal {journal} {file}")).success();
+        forerun(&format!("replay {journal}")).success();
+    }
+}
