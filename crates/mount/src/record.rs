@@ -11,7 +11,6 @@
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
-use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -61,12 +60,12 @@ struct Lines {
 }
 
 impl Recorder {
-    /// Begins a record in this file, of at most so many bytes.
+    /// Begins a record of at most so many bytes in a file, whose path is named in messages.
     ///
     /// # Errors
-    /// The file cannot be made, or no thread started.
-    pub fn create(path: &Path, most: Bytes) -> io::Result<Self> {
-        let out = JournalWriter::new(File::create(path)?)?;
+    /// No thread can be started.
+    pub fn new(path: &Path, file: impl Write + Send + 'static, most: Bytes) -> io::Result<Self> {
+        let out = JournalWriter::new(file)?;
         let lines = Lines {
             out,
             piece: HEADER.to_owned(),
@@ -223,7 +222,8 @@ mod tests {
     fn a_record_is_whole_lines_up_to_its_bound_and_the_rest_is_counted() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("reads.csv");
-        let recorder = Recorder::create(&path, Bytes(400)).unwrap();
+        let file = std::fs::File::create(&path).unwrap();
+        let recorder = Recorder::new(&path, file, Bytes(400)).unwrap();
         for at in 0..50 {
             recorder.read(7, Node(1), || "a,b\n c".into(), at * 4096, 4096);
         }

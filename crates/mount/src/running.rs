@@ -1,11 +1,11 @@
 //! A running mount, from its start on.
 //!
 //! Called by the command once SOURCE and MOUNTPOINT are checked. Every step that can fail comes
-//! before the mount is attached, so a mount that is visible works. Its end is in [`ending`].
+//! before the mount is attached, so a mount that is visible works; only then files are written, so that a mount that fails
+//! leaves them as they were. Its end is in [`ending`].
 
-use std::fs::File;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
@@ -34,7 +34,7 @@ use super::trust::Trust;
 use super::watch::Watch;
 use super::{attach, journal, limits, readahead};
 use crate::failure::Failure;
-use crate::files::plain;
+use crate::files::{RunFile, plain};
 
 /// A mount as it is asked for, but for its engine.
 #[derive(Clone, Debug)]
@@ -104,11 +104,16 @@ impl Running {
         limits::check(budget.engine)?;
         let config = config(budget.engine)?;
         let settings = config.settings.clone();
-        let driver = driver(config, wanted.journal.as_deref())?;
+        let open = |path: &PathBuf| RunFile::open(path);
+        let journal_file = wanted.journal.as_ref().map(open).transpose()?;
+        let record_path = wanted.record.as_ref().map(|(path, _)| path);
+        let record_file = record_path.map(open).transpose()?;
+        let driver = driver(config, journal_file.as_ref())?;
         let name = source.name().to_owned();
         let fs = mounted(source, driver, wanted, &budget)?;
         let times = Arc::new(ReadTimes::default());
-        let record = wanted.record.as_ref().map(recorder).transpose()?;
+        let record = wanted.record.as_ref().zip(record_file.as_ref());
+        let record = record.map(recorder).transpose()?;
         let watched = Arc::new(Watched {
             fs: fs.clone(),
             times: times.clone(),
@@ -148,6 +153,13 @@ impl Running {
             times,
             record: record.clone(),
         };
+        let files = journal_file.iter().chain(&record_file);
+        files
+            .map(RunFile::begin)
+            .collect::<Result<(), _>>()
+            .inspect_err(|_| {
+                let _ = own.map(|own| own.take_off(&mountpoint));
+            })?;
         let begun = fs.clone().serve(kernel, serving);
         let begun = begun.and_then(|(session, watch)| {
             tell_of_end(session, tell)?;
@@ -233,9 +245,9 @@ impl Running {
     }
 }
 
-/// Its file is made under its own name, as a journal's is.
-fn recorder((path, most): &(PathBuf, Bytes)) -> Result<Arc<Recorder>, Failure> {
-    let recorder = Recorder::create(path, *most);
+/// Its file is written under its own name, as a journal's is.
+fn recorder(((path, most), file): (&(PathBuf, Bytes), &RunFile)) -> Result<Arc<Recorder>, Failure> {
+    let recorder = Recorder::new(path, file.writer()?, *most);
     recorder
         .map(Arc::new)
         .map_err(|e| Failure::unusable(path, plain(&e)))
@@ -277,10 +289,10 @@ fn mounted(
 
 /// The driver. Its journal is written under its own name from the start: a mount runs for days,
 /// and what a killed one did is what one wants to look at.
-fn driver(mut config: Config, journal: Option<&Path>) -> Result<Driver, Failure> {
-    if let Some(path) = journal {
-        let journal = File::create(path).and_then(JournalWriter::new);
-        let journal = journal.map_err(|e| Failure::unusable(path, plain(&e)))?;
+fn driver(mut config: Config, journal: Option<&RunFile>) -> Result<Driver, Failure> {
+    if let Some(file) = journal {
+        let journal = JournalWriter::new(file.writer()?);
+        let journal = journal.map_err(|e| Failure::Run(format!("--journal: {}", plain(&e))))?;
         config.journal = Some(Box::new(journal));
     }
     Driver::new(config).map_err(|e| Failure::Usage(e.to_string()))

@@ -2,6 +2,8 @@
 //! in the foreground, and leaves nothing behind.
 
 use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
 
 use super::{Mounted, can_mount, folder, forerun, is_mounted};
 
@@ -81,7 +83,7 @@ fn what_cannot_be_mounted_is_named() {
             "source",
             "point",
             "--journal=/missing/j",
-            "/missing/j: no such file",
+            "/missing/j: no such directory",
         ),
     ] {
         if source == "source" && point == "point" {
@@ -97,6 +99,89 @@ fn what_cannot_be_mounted_is_named() {
             let (code, said) = forerun(&words);
             assert!(code == 2 && said.contains(why), "{words:?}: {code}, {said}");
             assert!(!is_mounted(&path("point")), "{words:?} left a mount");
+        }
+    }
+}
+
+/// Arguments of a mount in this folder, its flags first.
+fn refused(folder: &Path, flags: &[&str]) -> String {
+    let paths = ["source", "point"].map(|name| folder.join(name).display().to_string());
+    let words = ["mount", "--foreground"].iter().chain(flags).copied();
+    let words: Vec<_> = words.chain(paths.iter().map(String::as_str)).collect();
+    let words: Vec<_> = words.iter().map(AsRef::as_ref).collect();
+    let (code, said) = forerun(&words);
+    assert_eq!(code, 2, "{flags:?}: {said}");
+    said
+}
+
+#[test]
+fn a_journal_replaces_no_other_file_and_lies_in_neither_folder() {
+    let folder = folder();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    fs::write(path("source/film"), "film").unwrap();
+    fs::write(path("film"), "film").unwrap();
+    symlink(path("source/film"), path("link")).unwrap();
+    symlink(path("source"), path("way")).unwrap();
+    let inside = "lies in SOURCE or below MOUNTPOINT";
+    for (file, why) in [
+        ("film", "film: exists already and is no journal"),
+        ("source/film", inside),
+        ("source/new", inside),
+        ("link", inside),
+        ("way/new", inside),
+        ("point/j", inside),
+    ] {
+        for option in ["--journal", "--record"] {
+            let why = match (file, option) {
+                ("film", "--record") => "film: exists already: a record is a new file",
+                _ => why,
+            };
+            let said = refused(folder.path(), &[option, &path(file)]);
+            assert!(said.contains(why), "{said}");
+        }
+    }
+    let both = path("both");
+    let said = refused(folder.path(), &["--journal", &both, "--record", &both]);
+    assert!(said.contains("is the file of --journal, too"), "{said}");
+    for (name, count) in [("source", 1), ("point", 0)] {
+        assert_eq!(fs::read_dir(path(name)).unwrap().count(), count, "{name}");
+    }
+    for name in ["film", "source/film"] {
+        assert_eq!(fs::read_to_string(path(name)).unwrap(), "film");
+    }
+}
+
+#[test]
+fn a_mount_that_fails_leaves_its_files_as_they_were() {
+    if !can_mount() {
+        return;
+    }
+    let folder = folder();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = taken.local_addr().unwrap().to_string();
+    let journal = "forerun-journal 3\nof before\n";
+    fs::write(path("old"), journal).unwrap();
+    for flags in [
+        ["--metrics", "1.2.3.4:1"],
+        ["--metrics", &taken],
+        ["--control", &path("old")],
+        ["--profile", "missing"],
+        ["--backend", "nosuch"],
+    ] {
+        for files in [
+            ["--journal", "new"],
+            ["--journal", "old"],
+            ["--record", "new"],
+        ] {
+            let files = [files[0], &path(files[1])];
+            refused(folder.path(), &[&flags[..], &files].concat());
+            assert!(!Path::new(&path("new")).exists(), "{flags:?} {files:?}");
+            assert_eq!(
+                fs::read_to_string(path("old")).unwrap(),
+                journal,
+                "{flags:?}"
+            );
         }
     }
 }

@@ -154,7 +154,7 @@ fn a_record_that_cannot_be_is_refused_before_anything_is_mounted() {
     for (flags, why) in [
         (
             &["--record", "/nowhere/at/all/reads.csv"][..],
-            "no such file",
+            "no such directory",
         ),
         (
             &["--record", "r", "--passthrough", "always"],
