@@ -74,6 +74,13 @@ pub const LIST: &[Entry] = &[
         "Install the package `fuse3`.",
     ),
     entry(
+        "fusermount-rights",
+        Others,
+        "fusermount3: Permission denied",
+        "Users other than root mount by fusermount3, which this user may not start.",
+        "`chmod 4755` of the program, as the package `fuse3` has it.",
+    ),
+    entry(
         "user-allow-other",
         Others,
         "option allow_other only allowed if 'user_allow_other' is set",
@@ -198,6 +205,20 @@ pub const LIST: &[Entry] = &[
         "can be read by anybody who",
         "`--metrics` has an address that other machines can reach.",
         "A port alone, which is served on loopback, and a proxy that asks for a password.",
+    ),
+    entry(
+        "address-in-use",
+        Others,
+        "Address already in use",
+        "Another program, or another mount, listens at this address.",
+        "`ss -ltnp` names it; `--metrics` with another port.",
+    ),
+    entry(
+        "disk-full",
+        Others,
+        "No space left on device",
+        "The file system of a journal, a record or another output is full.",
+        "`df` of its folder; another place for the file.",
     ),
     entry(
         "in-background",
@@ -428,15 +449,22 @@ impl Entry {
     }
 }
 
-/// Entries of a code or of a message; a longer fixed part comes first.
+/// Entries of a code or of a message; a longer fixed part comes first, and a part of it is no entry of its own.
 #[must_use]
 pub fn find(wanted: &str) -> Vec<&'static Entry> {
-    let by_code: Vec<_> = LIST.iter().filter(|entry| entry.code == wanted).collect();
+    let is_code = |entry: &&Entry| entry.code.eq_ignore_ascii_case(wanted.trim());
+    let by_code: Vec<_> = LIST.iter().filter(is_code).collect();
     if !by_code.is_empty() {
         return by_code;
     }
     let mut by_message: Vec<_> = LIST.iter().filter(|entry| entry.is(wanted)).collect();
     by_message.sort_by_key(|entry| std::cmp::Reverse(entry.printed.len()));
+    let all = by_message.clone();
+    by_message.retain(|entry| {
+        let is_part =
+            |other: &&Entry| other.code != entry.code && other.printed.contains(entry.printed);
+        !all.iter().any(is_part)
+    });
     by_message
 }
 

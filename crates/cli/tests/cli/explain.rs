@@ -163,6 +163,13 @@ fn a_code_and_a_pasted_message_are_answered_alike() {
     let by_code = output_of("explain daemon-dead");
     assert!(by_code.contains("remedy  Mount again"), "{by_code}");
     assert!(find("forerun: /a/b: no such file")[0].code == "no-file");
+    let codes = |wanted: &str| -> Vec<_> { find(wanted).iter().map(|entry| entry.code).collect() };
+    assert_eq!(codes("DAEMON-DEAD"), ["daemon-dead"]);
+    let pasted = "forerun: cannot mount on /a: fusermount3: Permission denied (os error 13)";
+    assert_eq!(codes(pasted), ["fusermount-rights"]);
+    assert_eq!(codes("cat: f: Permission denied"), ["other-users"]);
+    let pasted = "forerun: --metrics 127.0.0.1:9: Address already in use (os error 98)";
+    assert_eq!(codes(pasted), ["address-in-use"]);
     let all = output_of("explain");
     assert_eq!(all.lines().count(), LIST.len());
     let refused = forerun("explain nonsense")
