@@ -78,8 +78,15 @@ pub(super) fn small(field: &'static str, word: &[u8]) -> Result<u32, Cause> {
 
 /// A number with or without decimals, in units of `unit_ns`, as nanoseconds.
 pub(super) fn time(field: &'static str, word: &[u8], unit_ns: u64) -> Result<u64, Cause> {
-    decimal(word, unit_ns)
-        .ok_or_else(|| Cause::field(field, word, "a decimal number below 2^64 ns (584 years)"))
+    const SECOND: u64 = 1_000_000_000;
+    // A count of milliseconds since 1970 is as many seconds as no clock holds.
+    let accepted = match unit_ns {
+        SECOND => {
+            "a decimal number of seconds below 2^64 ns (584 years); other units are columns named time_ms, time_us or time_ns, or --columns with time-unit"
+        }
+        _ => "a decimal number below 2^64 ns (584 years)",
+    };
+    decimal(word, unit_ns).ok_or_else(|| Cause::field(field, word, accepted))
 }
 
 /// A time in units, a power of ten, with all its decimals.

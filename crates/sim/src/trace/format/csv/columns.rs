@@ -16,13 +16,15 @@ use super::super::super::error::Cause;
 use super::super::super::fields::{SECTOR, digits};
 use super::super::super::record::Op;
 
-const COLUMNS: &str = "one whose meaning is known (time, block, offset, bytes, device, pid, op, op_count, compute_ns, \
-                       response_ns, label), once; --columns skips others";
+const COLUMNS: &str = "one whose meaning is known: time_ns, time_us, time_ms, time_s (or timestamp_.. for time_..), time, timestamp, \
+                       clock_time; block, obj_id, object, id, key; offset, offset_bytes; bytes, obj_size, size, length; \
+                       device, disk, lun, device_id, volume; op, operation, type, iotype, opcode, op_name; op_count; \
+                       compute_ns; response, response_ns; label; pid, process, thread; --columns skips others";
+const TWICE: &str =
+    "the only column of its meaning: there is another one of it; --columns skips columns";
 const KEYS: &str = "KEY=VALUE with KEY time-col, obj-id-col, obj-size-col, offset-col, device-col, process-col, op-col, \
-                    count-col, response-col (a column from 1, each once), time-unit, response-unit (ns, us, ms, \
-                    s, 100ns), offset-unit, size-unit (byte, sector), reads, writes, skips (names as R/GET), \
-                    object-bytes (1 to 4294967296), delimiter (comma, tab, blank, or a character), has-header \
-                    (true, false)";
+                    count-col, response-col, time-unit, response-unit, offset-unit, size-unit, reads, writes, skips, \
+                    object-bytes, delimiter or has-header";
 
 /// A second in nanoseconds, the unit of times unless another one is told.
 pub(in super::super) const SECOND: u64 = 1_000_000_000;
@@ -56,6 +58,10 @@ pub(super) const NAMES: Names = &[
     ("time_us", Role::Time(1000)),
     ("time_ms", Role::Time(1_000_000)),
     ("time_s", Role::Time(SECOND)),
+    ("timestamp_ns", Role::Time(1)),
+    ("timestamp_us", Role::Time(1000)),
+    ("timestamp_ms", Role::Time(1_000_000)),
+    ("timestamp_s", Role::Time(SECOND)),
     ("time", Role::Time(SECOND)),
     ("timestamp", Role::Time(SECOND)),
     ("clock_time", Role::Time(SECOND)),
@@ -233,7 +239,8 @@ impl Columns {
         };
         let strange = (0..roles.len()).find(|at| roles[*at].is_none() || is_again(*at));
         if let Some(at) = strange {
-            return Some(Err(Cause::field("column", cells[at], COLUMNS)));
+            let accepted = roles[at].map_or(COLUMNS, |_| TWICE);
+            return Some(Err(Cause::field("column", cells[at], accepted)));
         }
         let roles: Vec<Role> = roles.into_iter().flatten().collect();
         Some(Ok(Self {
@@ -267,8 +274,11 @@ struct Told {
 }
 
 impl Told {
-    /// Takes one part; nothing if it is none.
-    fn set(&mut self, key: &str, value: &str) -> Option<()> {
+    /// Takes one part.
+    ///
+    /// # Errors
+    /// The rule that it breaks.
+    fn set(&mut self, key: &str, value: &str) -> Result<(), &'static str> {
         let role = match key {
             "time-col" => Role::Time(0),
             "obj-id-col" => Role::Block,
@@ -281,18 +291,20 @@ impl Told {
             "response-col" => Role::Response(0),
             _ => return self.set_manner(key, value),
         };
-        let column = digits(value.as_bytes()).filter(|at| (1..=COLUMNS_MAX).contains(at))? as usize;
+        let column = digits(value.as_bytes()).filter(|at| (1..=COLUMNS_MAX).contains(at));
+        let column = column.ok_or("a column from 1 to 16384")? as usize;
         let roles = &mut self.columns.roles;
-        let is_again = roles.iter().any(|own| own.is_as(role));
         if roles.len() < column {
             roles.resize(column, Role::Skipped);
         }
-        let is_free = roles[column - 1] == Role::Skipped;
+        if roles[column - 1] != Role::Skipped {
+            return Err("another column: this one has a key already");
+        }
         roles[column - 1] = role;
-        (is_free && !is_again).then_some(())
+        Ok(())
     }
 
-    fn set_manner(&mut self, key: &str, value: &str) -> Option<()> {
+    fn set_manner(&mut self, key: &str, value: &str) -> Result<(), &'static str> {
         let columns = &mut self.columns;
         match key {
             "time-unit" => self.time_ns = unit_ns(value)?,
@@ -304,15 +316,21 @@ impl Told {
             "skips" => columns.ops.skips = value.to_owned(),
             "object-bytes" => {
                 let bytes = digits(value.as_bytes());
-                columns.object_bytes = Some(bytes.filter(|bytes| (1..=1 << 32).contains(bytes))?);
+                let bytes = bytes.filter(|bytes| (1..=1 << 32).contains(bytes));
+                columns.object_bytes = Some(bytes.ok_or("from 1 to 4294967296 bytes")?);
             }
-            "delimiter" => columns.delimiter = Delimiter::named(value)?,
-            "has-header" => columns.has_header = value.parse().ok()?,
+            "delimiter" => {
+                let named = Delimiter::named(value);
+                columns.delimiter = named.ok_or("comma, tab, blank or a punctuation character")?;
+            }
+            "has-header" => {
+                columns.has_header = value.parse().map_err(|_| "true or false")?;
+            }
             // Whether an object is a number is seen from the first one.
             "obj-id-is-num" => {}
-            _ => return None,
+            _ => return Err(KEYS),
         }
-        Some(())
+        Ok(())
     }
 
     /// The columns, with the units that were told.
@@ -330,22 +348,22 @@ impl Told {
     }
 }
 
-fn unit_ns(name: &str) -> Option<u64> {
-    Some(match name {
+fn unit_ns(name: &str) -> Result<u64, &'static str> {
+    Ok(match name {
         "ns" => 1,
         "100ns" => 100,
         "us" => 1000,
         "ms" => 1_000_000,
         "s" => SECOND,
-        _ => return None,
+        _ => return Err("ns, 100ns, us, ms or s"),
     })
 }
 
-fn unit_bytes(name: &str) -> Option<u64> {
+fn unit_bytes(name: &str) -> Result<u64, &'static str> {
     match name {
-        "byte" => Some(1),
-        "sector" => Some(SECTOR),
-        _ => None,
+        "byte" => Ok(1),
+        "sector" => Ok(SECTOR),
+        _ => Err("byte or sector (512 bytes)"),
     }
 }
 
@@ -365,11 +383,19 @@ impl FromStr for Columns {
         };
         // The comma of `delimiter=,` stands where a part ends.
         let text = text.replace("delimiter=,", "delimiter=comma");
+        let mut keys = Vec::new();
         for part in text.split(',').map(str::trim) {
-            let set = part
-                .split_once('=')
-                .and_then(|(key, value)| told.set(key.trim(), value.trim()));
-            set.ok_or_else(|| Cause::field("columns", part.as_bytes(), KEYS))?;
+            let (key, value) = part.split_once('=').unwrap_or((part, ""));
+            let (key, value) = (key.trim(), value.trim());
+            // Sizes of several columns are added.
+            let is_again = key != "obj-size-col" && keys.contains(&key);
+            let set = match (part.contains('='), is_again) {
+                (false, _) => Err(KEYS),
+                (true, true) => Err("there once: its key has a value already"),
+                (true, false) => told.set(key, value),
+            };
+            set.map_err(|rule| Cause::field("columns", part.as_bytes(), rule))?;
+            keys.push(key);
         }
         let columns = told.end();
         let (has_block, has_offset) = (columns.has(Role::Block), columns.has(Role::Offset(1)));
@@ -424,23 +450,39 @@ mod tests {
 
     #[test]
     fn columns_that_contradict_each_other_are_refused() {
-        for wrong in [
-            "time-col=1",
-            "obj-id-col=0",
-            "obj-id-col=16385",
-            "obj-id-col=x",
-            "colour=1",
-            "",
-            "obj-id-col=1,time-col=1",
-            "obj-id-col=1,obj-id-col=2",
-            "obj-id-col=1,offset-col=2",
-            "obj-id-col=1,time-unit=h",
-            "obj-id-col=1,offset-unit=3",
-            "obj-id-col=1,delimiter=ab",
-            "obj-id-col=1,object-bytes=0",
-            "obj-id-col=1,,",
+        for (wrong, rule) in [
+            ("time-col=1", "one is obj-id-col or offset-col"),
+            (
+                "obj-id-col=0",
+                "\"obj-id-col=0\": must be a column from 1 to 16384",
+            ),
+            ("obj-id-col=16385", "a column from 1 to 16384"),
+            ("obj-id-col=x", "a column from 1 to 16384"),
+            ("obj-id-col=", "a column from 1 to 16384"),
+            ("colour=1", "KEY=VALUE with KEY time-col, "),
+            ("", "\"\": must be KEY=VALUE"),
+            (
+                "obj-id-col=1,time-col=1",
+                "\"time-col=1\": must be another column",
+            ),
+            (
+                "obj-id-col=1,obj-id-col=2",
+                "\"obj-id-col=2\": must be there once",
+            ),
+            ("obj-id-col=1,time-unit=s,time-unit=ms", "there once"),
+            ("obj-id-col=1,offset-col=2", "with object-bytes=N"),
+            ("obj-id-col=1,time-unit=h", "ns, 100ns, us, ms or s"),
+            ("obj-id-col=1,offset-unit=3", "byte or sector"),
+            ("obj-id-col=1,delimiter=ab", "comma, tab, blank or"),
+            ("obj-id-col=1,object-bytes=0", "from 1 to 4294967296"),
+            (
+                "obj-id-col=1,has-header=yes",
+                "\"has-header=yes\": must be true or false",
+            ),
+            ("obj-id-col=1,,", "\"\": must be KEY=VALUE"),
         ] {
-            assert!(wrong.parse::<Columns>().is_err(), "{wrong}");
+            let said = wrong.parse::<Columns>().unwrap_err().to_string();
+            assert!(said.contains(rule), "{wrong}: {said}");
         }
         assert!(
             "obj-id-col=1,offset-col=2,object-bytes=8388608"
@@ -457,7 +499,11 @@ mod tests {
         assert!(header(b"time\tobject").is_some_and(|columns| columns.is_ok()));
         let strange = |line| header(line).unwrap().unwrap_err().to_string();
         assert!(strange(b"key,op,size,ttl").contains("\"ttl\""));
-        assert!(strange(b"key,time,time_us").contains("\"time_us\""));
+        assert!(strange(b"key,time,time_us").contains("\"time_us\": must be the only column"));
+        assert!(strange(b"time,offset,offset").contains("\"offset\": must be the only column"));
+        let said = strange(b"key,ttl").replace("timestamp_..", "");
+        let has = |name: &str| said.contains(name) || name.starts_with("timestamp_");
+        assert!(NAMES.iter().all(|(name, _)| has(name)), "{said}");
         assert!(header(b"time,size").is_none());
         assert!(header(b"1,2,3").is_none());
     }
