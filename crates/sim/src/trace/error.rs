@@ -107,8 +107,8 @@ pub enum Cause {
     Unknown {
         /// The first line, or a piece of it.
         found: String,
-        /// The formats that fit and have nothing that no other has.
-        fitting: Vec<&'static str>,
+        /// The formats that fit and have nothing that no other has, each with the reason.
+        fitting: Vec<(&'static str, &'static str)>,
     },
     /// A carriage return inside a line, which is two lines on another system.
     Return {
@@ -153,7 +153,7 @@ impl Cause {
         let line = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
         Self::Unknown {
             found: shown(line.trim_ascii_end()),
-            fitting: fitting.map(|format| format.name).collect(),
+            fitting: fitting.map(|format| (format.name, format.doubt)).collect(),
         }
     }
 }
@@ -205,11 +205,18 @@ impl fmt::Display for Cause {
                 "{found:?}: it looks like none of the formats: --trace-format names one (see `forerun list formats`), \
                  --columns the columns of any other"
             ),
-            Self::Unknown { found, fitting } => write!(
-                f,
-                "{found:?}: it could be {}: --trace-format names one, --columns the columns of any other",
-                fitting.join(" or ")
-            ),
+            Self::Unknown { found, fitting } => {
+                let named = |(name, doubt): &(&str, &str)| match doubt.is_empty() {
+                    true => (*name).to_owned(),
+                    false => format!("{name} ({doubt})"),
+                };
+                let fitting: Vec<_> = fitting.iter().map(named).collect();
+                write!(
+                    f,
+                    "{found:?}: it could be {}: --trace-format names one, --columns the columns of any other",
+                    fitting.join(" or ")
+                )
+            }
             Self::Return { found } => write!(
                 f,
                 "{found:?}: a line must end in a line feed, and have no carriage return before its end"

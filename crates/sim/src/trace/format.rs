@@ -79,6 +79,8 @@ pub struct Format {
     /// Whether a beginning that its reader accepts has something that no other format has. One that has
     /// not is not guessed, and must be named.
     pub is_sure: fn(&[u8]) -> bool,
+    /// Where it is sure, as the error for another beginning says it; empty if everywhere.
+    pub doubt: &'static str,
     /// The facts of a request that it can hold.
     pub holds: Holds,
     /// Begins to read.
@@ -479,6 +481,7 @@ mod tests {
             ),
             ("time_s,obj_id,obj_size\n1,2,3\n", "csv"),
             ("time\tkey\n1\t2\n", "csv"),
+            ("0,a/b,4096\n1,a/c,4096\n", "csv"),
             ("1 1 0 0\n2 1 0 1\n", "arc"),
             ("0,R,126703644672,4096,1577808000000626\n", "alibaba"),
             ("1538323200,12910952,128,0,1063\n", "tencent"),
@@ -493,6 +496,17 @@ mod tests {
             assert_eq!(guess, Some(name), "{head}");
         }
         assert!(Format::guess(b"once upon a time, there was\n", true).is_none());
+        // Time, object and size, or time, offset and bytes.
+        for numbers in [
+            "0,1048576,4096\n1,1052672,4096\n",
+            "0.5,7,512\n",
+            "\u{feff}1,2,3\n",
+        ] {
+            assert!(
+                Format::guess(numbers.as_bytes(), true).is_none(),
+                "{numbers}"
+            );
+        }
         let nearest = |head: &[u8]| Format::nearest(head, true).map(|format| format.name);
         assert_eq!(nearest(b"0,8,512,r,0.1\n0,16,5"), Some("spc"));
         assert_eq!(nearest(b"1\n2\nthree\n"), Some("lirs"));

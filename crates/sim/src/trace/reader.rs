@@ -64,11 +64,10 @@ pub fn read(
     format: Option<&'static Format>,
     options: &Options,
 ) -> Result<Records, TraceError> {
-    let fail = |cause| {
-        let at = Some(Position::Byte(0));
-        TraceError::new(name, format.map(|f| f.name), at, cause, None)
-    };
-    let source = Source::new(file).map_err(fail)?;
+    let failed = |at, cause| TraceError::new(name, format.map(|f| f.name), Some(at), cause, None);
+    let source = Source::new(file).map_err(|cause| failed(Position::Byte(0), cause))?;
+    let begin = beginning(source.head());
+    let fail = |cause| failed(begin, cause);
     let (head, is_whole) = (source.head(), source.is_whole());
     let unknown = || match head {
         [] => Cause::Empty,
@@ -104,6 +103,14 @@ pub fn read(
     })
 }
 
+/// The place of an error about a whole trace: the first line of a text, else the first byte.
+fn beginning(head: &[u8]) -> Position {
+    match head.is_empty() || head.contains(&0) {
+        true => Position::Byte(0),
+        false => Position::Line(1),
+    }
+}
+
 /// An error if a format that anything might be of was named where another one fits.
 fn refuse_other(
     name: &str,
@@ -113,8 +120,9 @@ fn refuse_other(
 ) -> Result<(), TraceError> {
     match guess.map(|guess| guess.name) {
         Some(other) if other != format.name => {
-            let at = Some(Position::Byte(0));
-            let cause = Cause::form(head, format.form);
+            let at = Some(beginning(head));
+            let line = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
+            let cause = Cause::form(line.trim_ascii_end(), format.form);
             Err(TraceError::new(
                 name,
                 Some(format.name),

@@ -57,6 +57,7 @@ fn published_traces_are_counted_as_their_archives_describe_them() {
         // SYSTOR '17: a request that was never answered has no direction.
         ("", "Timestamp,Response,IOType,LUN,Offset,Size\n1456135200.013118000,0.000806000,W,4,8192,512\n\
               1456135200.1,,,4,8192,512\n1456135201.0,0.5,R,0,0,1024\n", "csv", [1, 1, 1, 1536, 2, 3]),
+        ("", "timestamp_ms,offset,bytes\n1700000000000,8192,512\n1700000000000,0,1024\n", "csv", [2, 0, 0, 1536, 1, 3]),
         ("", "0,R,126703644672,4096,1577808000000626\n1,W,0,512,1577808000000700\n",
          "alibaba", [1, 1, 0, 4608, 2, 9]),
         ("", "1538323200,12910952,128,0,1063\n1538323200,0,1,1,1064\n", "tencent", [1, 1, 0, 129 * 512, 2, 129]),
@@ -111,13 +112,18 @@ fn published_traces_are_counted_as_their_archives_describe_them() {
 fn a_trace_that_could_be_misread_is_refused_with_its_line_and_the_reason() {
     let cases: &[(&str, &str, &[&str])] = &[
         // Three numbers are block, disk and computing, or time, object and size.
-        ("", "0 1 100\n1 2 200\n", &["\"0 1 100\"", "plain or webcachesim", "--trace-format"]),
-        ("", "1 2\n3 4\n", &["arc or plain"]),
-        ("", "0 1 100 4 7\n1 2 200 4 8\n", &["disksim or webcachesim"]),
+        ("", "0 1 100\n1 2 200\n", &["\"0 1 100\"", "plain (guessed only where a line is one word) or webcachesim", "--trace-format"]),
+        ("", "1 2\n3 4\n", &["arc (guessed only where the third column is 0 and the last one begins at 0) or plain"]),
+        ("", "0 1 100 4 7\n1 2 200 4 8\n", &["disksim (guessed only where the flags are 0 or 1) or webcachesim (never guessed)"]),
         // Four and five numbers of something else.
         ("", "5 6 7 8\n", &["--trace-format"]),
         ("", "5 6 7 0\n5 6 7 5\n", &["webcachesim", "--trace-format"]),
-        ("", "17,12910952,128,0,1063\n", &["tencent", "--trace-format"]),
+        ("", "17,12910952,128,0,1063\n", &["tencent (guessed only where the first column is seconds", "--trace-format"]),
+        // Time, object and size, or time, offset and bytes.
+        ("", "0,1048576,4096\n1,1052672,4096\n", &["t:1: ", "csv (time,object,size", "--columns"]),
+        ("", "time,offset,offset\n1,2,3\n", &["t:1", "column \"offset\": must be the only column of its meaning"]),
+        ("", "moment,offset\n1,2\n", &["t:1", "column \"moment\"", "time_ms", "timestamp_..", "device_id"]),
+        ("", "timestamp,offset\n1700000000000,2\n", &["t:2", "1700000000000", "seconds", "time_ms"]),
         ("", "0,R,126703644672,4096,1577808000\n", &["alibaba", "--trace-format"]),
         // A column that says more than its name.
         ("", "key,op,size,freq\n1,GET,100,58\n", &["t:1", "column \"freq\""]),

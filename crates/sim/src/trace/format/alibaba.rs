@@ -16,6 +16,7 @@ pub const FORMAT: Format = Format {
     form: FORM,
     is_marked: true,
     is_sure: |head| cells_in(head, 4, MICROSECONDS),
+    doubt: "guessed only where the last column is microseconds after 2001",
     holds: Holds {
         places: Places::Bytes,
         arrival_unit_ns: Some(MICROSECOND),

@@ -19,6 +19,7 @@ pub const FORMAT: Format = Format {
     form: FORM,
     is_marked: true,
     is_sure: begins_at_zero,
+    doubt: "guessed only where the third column is 0 and the last one begins at 0",
     holds: Holds {
         places: Places::Sectors,
         ..BLOCKS_ONLY

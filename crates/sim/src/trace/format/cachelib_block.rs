@@ -17,6 +17,7 @@ pub const FORMAT: Format = Format {
     form: FORM,
     is_marked: true,
     is_sure: super::any_of_it,
+    doubt: "",
     holds: Holds {
         places: Places::Within(BLOCK_BYTES),
         op: true,

@@ -1,7 +1,8 @@
 //! Requests in columns, which a header names or the caller counts.
 //!
 //! A header names the columns, or the caller counts them in [`Columns`]; without either, exactly
-//! libCacheSim's three are taken, and more are an error. A block is a number or a name, as in
+//! libCacheSim's three are taken, and more are an error. Three numbers may as well be time, offset and bytes: they are
+//! taken only where the caller names the format. A block is a number or a name, as in
 //! `plain`. Cells may be empty where a request lacks the value, but a block or an offset must be
 //! there; a row without an operation where others have one is left out and counted, because its
 //! direction is unknown. Quoted cells are not read. Written files have every column of a request, so
@@ -16,7 +17,7 @@ use forerun_core::Nanos;
 
 use super::super::error::Cause;
 use super::super::record::{Label, Place, Record};
-use super::{Encode, Format, Holds, Places};
+use super::{Encode, Format, Holds, Places, cells_in};
 pub use columns::Columns;
 use columns::NAMES;
 use rows::{First, Rows};
@@ -28,7 +29,8 @@ pub const FORMAT: Format = Format {
     source: "libCacheSim, doc/quickstart_cachesim.md (csv); the names are forerun's; SYSTOR '17",
     form: FORM,
     is_marked: true,
-    is_sure: super::any_of_it,
+    is_sure: |head| !cells_in(head, 1, 0..u64::MAX),
+    doubt: "time,object,size without a header is guessed only where the object is a name",
     holds: Holds {
         places: Places::All,
         device: true,

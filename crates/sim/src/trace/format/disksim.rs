@@ -24,6 +24,7 @@ pub const FORMAT: Format = Format {
     form: FORM,
     is_marked: true,
     is_sure: has_flags_of_one_bit,
+    doubt: "guessed only where the flags are 0 or 1",
     holds: TIMED_SECTORS,
     reader: |options| {
         Box::new(DiskSim {

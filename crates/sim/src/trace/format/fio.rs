@@ -27,6 +27,7 @@ pub const FORMAT: Format = Format {
     form: VERSION_3,
     is_marked: true,
     is_sure: super::any_of_it,
+    doubt: "",
     holds: Holds {
         places: Places::Bytes,
         device: true,

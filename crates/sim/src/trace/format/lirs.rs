@@ -19,6 +19,7 @@ pub const FORMAT: Format = Format {
     form: FORM,
     is_marked: true,
     is_sure: super::any_of_it,
+    doubt: "",
     holds: BLOCKS_ONLY,
     reader: |_| Box::new(Lirs),
     writer: || Box::new(Lirs),

@@ -24,6 +24,7 @@ pub const FORMAT: Format = Format {
     form: FORM,
     is_marked: true,
     is_sure: super::any_of_it,
+    doubt: "",
     holds: Holds {
         places: Places::Bytes,
         arrival_unit_ns: Some(TICK),

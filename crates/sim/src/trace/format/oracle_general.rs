@@ -25,6 +25,7 @@ pub const FORMAT: Format = Format {
     form: FORM,
     is_marked: false,
     is_sure: links_its_uses,
+    doubt: "guessed only where next uses fit the objects",
     holds: Holds {
         places: Places::Objects,
         // A request without a time gets zero.

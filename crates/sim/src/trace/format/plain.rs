@@ -21,6 +21,7 @@ pub const FORMAT: Format = Format {
     form: FORM,
     is_marked: true,
     is_sure: is_one_column,
+    doubt: "guessed only where a line is one word",
     holds: Holds {
         device: true,
         compute: true,

@@ -21,6 +21,7 @@ pub const FORMAT: Format = Format {
     form: FORM,
     is_marked: true,
     is_sure: super::any_of_it,
+    doubt: "",
     holds: TIMED_SECTORS,
     reader: |_| Box::new(Spc),
     writer: || Box::new(Spc),

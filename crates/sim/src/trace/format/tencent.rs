@@ -16,6 +16,7 @@ pub const FORMAT: Format = Format {
     form: FORM,
     is_marked: true,
     is_sure: |head| cells_in(head, 0, SECONDS),
+    doubt: "guessed only where the first column is seconds after 2001",
     holds: Holds {
         places: Places::Sectors,
         arrival_unit_ns: Some(SECOND),

@@ -27,6 +27,7 @@ pub const FORMAT: Format = Format {
     form: FORM,
     is_marked: true,
     is_sure: super::any_of_it,
+    doubt: "",
     holds: Holds {
         device: false,
         arrival_unit_ns: Some(MICROSECOND),

@@ -15,6 +15,7 @@ pub const FORMAT: Format = Format {
     form: FORM,
     is_marked: false,
     is_sure: |_| false,
+    doubt: "never guessed",
     holds: Holds {
         places: Places::Objects,
         arrival_unit_ns: Some(SECOND),
