@@ -16,6 +16,7 @@ use super::files::{Storage, in_order};
 use crate::mount::address;
 use crate::mount::fs::passthrough::Mode;
 use crate::mount::options::Flag;
+use crate::mount::readahead;
 use crate::mount::trust::Trust;
 use crate::quantity::{parse_duration, parse_size};
 
@@ -108,7 +109,7 @@ pub struct Mount {
     pub record_max: Bytes,
 
     /// Readahead of the kernel on the mount; needs root [default: 256KiB]
-    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    #[arg(long, value_name = "SIZE", value_parser = kernel_readahead)]
     pub kernel_readahead: Option<Bytes>,
 
     /// Named composition of methods (see `forerun list presets`)
@@ -162,6 +163,10 @@ fn believed(text: &str) -> Result<Duration, String> {
         return Err(format!("must lie from 0s to {}s", YEAR.as_secs()));
     }
     Ok(time)
+}
+
+fn kernel_readahead(text: &str) -> Result<Bytes, String> {
+    readahead::check(parse_size(text).map_err(|error| error.to_string())?)
 }
 
 /// A record has at least some lines.
@@ -269,7 +274,7 @@ pub enum Order {
         forerun ctl /fast set --kernel-readahead 512KiB")]
     Set {
         /// Readahead of the kernel on the mount
-        #[arg(long, value_name = "SIZE", value_parser = parse_size, group = "limit")]
+        #[arg(long, value_name = "SIZE", value_parser = kernel_readahead, group = "limit")]
         kernel_readahead: Option<Bytes>,
 
         /// Memory the daemon uses, up to the mount's --memory

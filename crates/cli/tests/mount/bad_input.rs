@@ -64,6 +64,13 @@ fn what_cannot_be_mounted_is_named() {
         (
             "source",
             "point",
+            "--kernel-readahead=256",
+            "must be a multiple of 4KiB, a page of the kernel, from 0 to 64MiB",
+        ),
+        ("source", "point", "-okernel-readahead=1GiB", "to 64MiB"),
+        (
+            "source",
+            "point",
             "--profile=missing",
             "missing: no such file",
         ),
