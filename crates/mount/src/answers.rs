@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use forerun_core::Bytes;
 use forerun_surface::daemon::announced::Range;
+use forerun_surface::quantity::size;
 
 use super::announcements::Announcements;
 use super::control::{Answer, Answers, Question};
@@ -41,14 +42,19 @@ impl Answers for OfMount {
                 None => Answer::Error("the mount has ended".into()),
             },
             Question::SetKernelReadahead { bytes } => {
-                match readahead::set(watched.device(), Bytes(bytes)) {
+                let of = |why| format!("--kernel-readahead {}: {why}", size(Bytes(bytes)));
+                let bytes = match readahead::check(Bytes(bytes)) {
+                    Ok(bytes) => bytes,
+                    Err(why) => return Answer::Refused(of(why)),
+                };
+                match readahead::set(watched.device(), bytes) {
                     Ok(()) => Answer::Limits(watched.limits()),
-                    Err(error) => Answer::Error(format!("the kernel's readahead: {error}")),
+                    Err(error) => Answer::Error(of(error.to_string())),
                 }
             }
             Question::SetMemory { bytes } => match watched.limit_memory(Bytes(bytes)) {
                 Ok(()) => Answer::Limits(watched.limits()),
-                Err(error) => Answer::Error(error),
+                Err(answer) => answer,
             },
             Question::Limits | Question::Hint { .. } => Answer::Limits(watched.limits()),
             Question::Pause | Question::Resume => {

@@ -124,16 +124,13 @@ impl Budget {
     /// Less than is needed or more than there is, in words.
     pub fn engine_within(&self, whole: Bytes, settings: &Settings) -> Result<Bytes, String> {
         let least = self.beside().0 + Table::memory_for(Table::FRAMES_MIN, settings.block_bytes).0;
-        let refused = |which, limit| {
-            Err(format!(
-                "memory of {whole} bytes: must be at {which} {limit} bytes"
-            ))
-        };
-        if whole.0 < least {
-            return refused("least", least);
-        }
-        if whole > self.whole {
-            return refused("most", self.whole.0);
+        if !(least..=self.whole.0).contains(&whole.0) {
+            return Err(format!(
+                "--memory {}: must be at least {} and at most {}, with which the mount was started",
+                size(whole),
+                size(Bytes(least)),
+                size(self.whole)
+            ));
         }
         Ok(Bytes(whole.0 - self.beside().0))
     }

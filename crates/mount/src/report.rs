@@ -13,6 +13,7 @@ use forerun_io::{DeviceUse, Reader};
 pub use forerun_surface::daemon::report::*;
 
 use super::budget::Budget;
+use super::control::Answer;
 use super::mounted::Mounted;
 use super::read_times::ReadTimes;
 use super::readahead;
@@ -131,9 +132,11 @@ impl Watched {
     ///
     /// # Errors
     /// Out of range, or the mount has ended; in words.
-    pub fn limit_memory(&self, memory: Bytes) -> Result<(), String> {
-        let engine = self.budget.engine_within(memory, &self.settings)?;
-        self.fs.engine().limit_memory(engine)
+    pub fn limit_memory(&self, memory: Bytes) -> Result<(), Answer> {
+        let engine = self.budget.engine_within(memory, &self.settings);
+        let engine = engine.map_err(Answer::Refused)?;
+        let limited = self.fs.engine().limit_memory(engine);
+        limited.map_err(Answer::Error)
     }
 
     /// Its limits.

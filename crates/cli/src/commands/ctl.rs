@@ -39,8 +39,8 @@ pub fn run(args: &Ctl, sockets: &Sockets, out: &mut dyn Write) -> Result<(), Fai
         Answer::Limits(limits) => print(&limits, out),
         Answer::Hints(taken) => print(&taken, out),
         Answer::Paused(is_paused) => print(&serde_json::json!({ "is_paused": is_paused }), out),
-        Answer::Error(error) => Err(Failure::broken(&socket, error)),
-        Answer::Refused(why) => Err(Failure::unusable(&socket, why)),
+        Answer::Error(error) => Err(Failure::broken(&args.mount, error)),
+        Answer::Refused(why) => Err(Failure::unusable(&args.mount, why)),
     }
 }
 

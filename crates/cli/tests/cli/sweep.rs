@@ -316,7 +316,7 @@ fn a_plan_that_cannot_be_run_is_refused_with_its_line_before_anything_is_written
         ),
         (
             parts[0].as_str(),
-            &["line 4: --until 1000000000 ns: must be later than --from, 2000000000 ns"],
+            &["line 4: --until 1s: must be later than --from, 2s"],
         ),
         (parts[1].as_str(), &["line 4: ", "--only-devices 99"]),
         (parts[2].as_str(), &["line 3: ", "--from 60000000000ns: "]),

@@ -109,7 +109,7 @@ fn every_command_reads_a_part_of_a_trace_and_several_logs_as_one() {
     for (arguments, why) in [
         (
             format!("trace info {one} --until 0s"),
-            "later than --from, 0 ns",
+            "later than --from, 0ns",
         ),
         (
             format!("trace info {one} --from 9000s"),

@@ -200,15 +200,36 @@ fn the_kernels_readahead_and_the_memory_in_use_can_be_changed() {
     assert_eq!(ctl(&socket, &["limits"]), set);
     let less = ctl(&socket, &["set", "--memory", "16MiB"]);
     assert_eq!(less["memory_limit_bytes"].as_u64(), Some(16 << 20));
-    for refused in ["--memory=1TiB", "--memory=1KiB"] {
-        let (code, said) = forerun(&[
-            "ctl".as_ref(),
-            socket.as_ref(),
-            "set".as_ref(),
-            refused.as_ref(),
-        ]);
-        assert!(code != 0 && said.contains("must be at"), "{said}");
+    for (refused, why) in [
+        (
+            "--memory=1TiB",
+            "control: --memory 1TiB: must be at least [..] and at most 32MiB",
+        ),
+        (
+            "--memory=1KiB",
+            "control: --memory 1KiB: must be at least [..] and at most 32MiB",
+        ),
+        ("--kernel-readahead=256", "'256' for '--kernel-readahead"),
+        ("--kernel-readahead=3KiB", "must be a multiple of 4KiB"),
+        ("--kernel-readahead=1GiB", "from 0 to 64MiB"),
+    ] {
+        let words = ["ctl".as_ref(), socket.as_os_str(), "set".as_ref()];
+        let (code, said) = forerun(&[&words[..], &[refused.as_ref()]].concat());
+        let parts = why.split("[..]");
+        assert!(
+            code == 2 && { parts }.all(|part| said.contains(part)),
+            "{refused}: {code}, {said}"
+        );
     }
+    // Other programs speak to the socket, too.
+    let mut client = UnixStream::connect(&socket).unwrap();
+    client
+        .write_all(b"{\"set_kernel_readahead\":{\"bytes\":256}}\n")
+        .unwrap();
+    let mut said = String::new();
+    client.read_to_string(&mut said).unwrap();
+    assert!(said.contains("--kernel-readahead 256B: must be"), "{said}");
+    assert_eq!(ctl(&socket, &["limits"])["kernel_readahead_bytes"], 65_536);
 }
 
 #[test]
