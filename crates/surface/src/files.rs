@@ -145,6 +145,20 @@ pub fn check_target(target: &Path) -> Result<(), Failure> {
     }
 }
 
+/// Makes a folder for files that are written; the one above it must be there, as that of a file.
+///
+/// # Errors
+/// It cannot be made, or is there and no folder.
+pub fn make_folder(folder: &Path) -> Result<(), Failure> {
+    match fs::create_dir(folder) {
+        Err(_) if folder.is_dir() => Ok(()),
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
+            Err(Failure::unusable(folder, "is not a directory"))
+        }
+        made => made.map_err(|e| Failure::unusable(folder, no_folder(&e))),
+    }
+}
+
 /// Makes sure that a journal replaces nothing but a journal, of any version, or an empty file.
 ///
 /// # Errors
@@ -551,6 +565,26 @@ mod tests {
         );
         assert!(check_journal(folder.path()).is_err());
         assert!(is_within(&at("new"), folder.path()) && !is_within(&at("new"), &at("other")));
+    }
+
+    #[test]
+    fn a_folder_is_made_where_the_one_above_is_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::write(at("file"), "").unwrap();
+        for (name, why) in [
+            ("new", ""),
+            ("new", ""),
+            ("missing/new", "no such directory"),
+            ("file", "is not a directory"),
+            ("file/new", "not a directory"),
+        ] {
+            let made = make_folder(&at(name));
+            let said = made.map_or_else(|e| e.to_string(), |()| String::new());
+            assert!(said.to_lowercase().ends_with(why), "{name}: {said}");
+            assert_eq!(said.is_empty(), why.is_empty(), "{name}: {said}");
+        }
+        assert!(at("new").is_dir() && !at("missing").exists());
     }
 
     #[test]

@@ -21,6 +21,7 @@ use crate::args::{Bench, Clock, Hinted, Storage};
 use crate::composition;
 use crate::failure::Failure;
 use crate::files;
+use crate::profile_file;
 use crate::sources::{Sources, address, check_storage};
 
 /// Steps counted for the progress bar at most: a tenth of a second's worth.
@@ -129,6 +130,8 @@ impl Plan {
         files::check_not_read(journal, &args.paths)?;
         journal.map(files::check_journal).transpose()?;
         check_storage(&args.storage, &args.paths)?;
+        let profile = args.storage.profile.as_deref();
+        profile.map(profile_file::load).transpose()?;
         let entrants = args.preset.iter().map(|contender| entrant(contender, args));
         let wanted = &args.workload;
         let hints = wanted.hints.then_some(Hints {

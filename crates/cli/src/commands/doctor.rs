@@ -15,7 +15,7 @@ use crate::commands::version;
 use crate::doctor::{Check, Machine, Verdict, as_text, bundle, examine, mounts, probe};
 use crate::environment::Environment;
 use crate::failure::Failure;
-use crate::files::plain;
+use crate::files::{check_target, plain};
 use crate::messages::clean;
 use crate::mount::sockets::Sockets;
 use crate::terminal::columns;
@@ -61,6 +61,7 @@ pub fn run(
 
 /// A file that is there is another report, or of something else.
 fn write(path: &Path, text: &str) -> Result<(), Failure> {
+    check_target(path)?;
     let unusable = |e: std::io::Error| Failure::unusable(path, plain(&e));
     let mut options = File::options();
     let mut file = options

@@ -16,7 +16,7 @@ use clap_mangen::Man;
 
 use crate::args::{self, Args};
 use crate::failure::Failure;
-use crate::files::plain;
+use crate::files::{make_folder, plain};
 
 /// The helper of mount(8), as another name of a page.
 const MOUNT_HELPER: (&str, &str) = ("mount.forerun.8", ".so man1/forerun-mount.1\n");
@@ -68,7 +68,7 @@ fn of_overview(page: &str) -> &str {
 
 fn write_all(whole: &Command, folder: &Path) -> Result<(), Failure> {
     let unusable = |e: std::io::Error| Failure::unusable(folder, plain(&e));
-    fs::create_dir_all(folder).map_err(unusable)?;
+    make_folder(folder)?;
     write_below(whole, folder)?;
     let (name, text) = MOUNT_HELPER;
     fs::write(folder.join(name), text).map_err(unusable)

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::args::Report as Arguments;
 use crate::failure::Failure;
-use crate::files::{self, NewFile, plain};
+use crate::files::{self, NewFile};
 use crate::lines::{self, name};
 use crate::report::kinds;
 use crate::report::page::{Drawn, Report, is_known, page};
@@ -58,7 +58,7 @@ pub fn run(args: &Arguments, out: &mut dyn Write) -> Result<(), Failure> {
 
 /// Each figure as two files.
 fn write_figures(folder: &Path, drawn: &[Drawn]) -> Result<(), Failure> {
-    std::fs::create_dir_all(folder).map_err(|e| Failure::unusable(folder, plain(&e)))?;
+    files::make_folder(folder)?;
     for figure in drawn {
         for (ending, text) in [("svg", &figure.svg), ("csv", &figure.csv)] {
             let path = folder.join(format!("{}.{ending}", figure.file));

@@ -70,7 +70,7 @@ impl Rows {
     /// It cannot be written, another sweep writes to it, or it has other lines.
     pub fn open(path: &Path) -> Result<Self, Failure> {
         let unusable = |e: io::Error| Failure::unusable(path, plain(&e));
-        files::check_named(path)?;
+        files::check_target(path)?;
         let options = OpenOptions::new()
             .read(true)
             .append(true)

@@ -463,3 +463,43 @@ fn a_journal_replaces_a_journal_and_no_other_file() {
         forerun(&format!("replay {journal}")).success();
     }
 }
+
+#[test]
+fn nothing_is_made_before_all_arguments_are_looked_at() {
+    let folder = Folder::new();
+    let (made, missing) = (folder.name("made"), folder.name("missing/out"));
+    fs::create_dir(&made).unwrap();
+    let rows = folder.file("rows", b"{}\n");
+    let trace = folder.file("t", b"0,8,512,r,0.1\n");
+    let plan = folder.file(
+        "plan.toml",
+        format!("trace = {trace:?}\npreset = \"none\"\n").as_bytes(),
+    );
+    let refused = |command: &str, why: &str| {
+        forerun(command)
+            .code(2)
+            .stderr_eq(format!("forerun: {why}\n"));
+    };
+    refused(
+        &format!("bench --file-bytes 1MB {made} --profile {missing}"),
+        "[..]missing/out: no such file",
+    );
+    for command in [
+        format!("bench --file-bytes 1MB {made} --journal"),
+        format!("trace convert {trace} --to plain -o"),
+        "trace sample web -o".to_owned(),
+        format!("report {rows} -o"),
+        format!("sweep {plan} -o"),
+        "doctor --bundle".to_owned(),
+        "man --output".to_owned(),
+    ] {
+        let why = "[..]missing/out: no such directory";
+        refused(&format!("{command} {missing}"), why);
+    }
+    refused(
+        &format!("man --output {trace}"),
+        "[..]/t: is not a directory",
+    );
+    assert_eq!(fs::read_dir(&made).unwrap().count(), 0);
+    assert_eq!(fs::read_dir(folder.name("")).unwrap().count(), 4);
+}

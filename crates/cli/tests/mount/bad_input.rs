@@ -84,7 +84,7 @@ fn what_cannot_be_mounted_is_named() {
             "source",
             "point",
             "--control=/missing/c",
-            "/missing/c: no such file",
+            "/missing/c: no such directory",
         ),
         (
             "source",

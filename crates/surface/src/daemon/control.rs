@@ -25,7 +25,7 @@ use super::announced::{Range, Taken};
 use super::clients::{Asked, Protocol, Server, connection};
 use super::report::{Limits, Report};
 use crate::failure::Failure;
-use crate::files::plain;
+use crate::files::{check_target, plain};
 
 /// A request is a few words, or a part of a list of announced reads; a longer request is from no
 /// client of ours.
@@ -164,6 +164,7 @@ fn clear(path: &Path) -> Result<(), Failure> {
 /// Listens at a path. The socket gets its name once it listens: one that does not is taken for that of a
 /// killed daemon.
 fn listen(path: &Path) -> Result<UnixListener, Failure> {
+    check_target(path)?;
     let refused = |e: io::Error| Failure::unusable(path, plain(&e));
     let first = path.with_file_name(format!(".{}", std::process::id()));
     let _ = std::fs::remove_file(&first);
