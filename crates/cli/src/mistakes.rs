@@ -8,8 +8,11 @@
 
 use std::ffi::OsString;
 
+use clap::CommandFactory;
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+
+use crate::args::Args;
 
 /// Flags of other programs, and the way here.
 const FLAGS: &[(&[&str], &str)] = &[
@@ -103,7 +106,8 @@ pub fn explained(mut error: clap::Error, typed: &[OsString]) -> clap::Error {
     let Some(ContextValue::String(unknown)) = error.get(ContextKind::InvalidArg).cloned() else {
         return error;
     };
-    if let Some(option) = behind_o(&unknown, typed) {
+    let behind_o = behind_o(&unknown, typed);
+    if let Some(option) = &behind_o {
         let named = ContextValue::String(format!("-o {option}"));
         error.insert(ContextKind::InvalidArg, named);
         if let Some(ContextValue::String(similar)) = error.get(ContextKind::SuggestedArg).cloned() {
@@ -116,9 +120,11 @@ pub fn explained(mut error: clap::Error, typed: &[OsString]) -> clap::Error {
     let way = FLAGS.iter().find(|(flags, _)| flags.contains(&name));
     // A similar flag of the command's own is the better tip.
     let has_similar = error.get(ContextKind::SuggestedArg).is_some();
+    let way = way.map(|(_, way)| (*way).to_owned());
+    let way = way.or_else(|| behind_o.map(|_| format!("-o takes {}", options())));
     match way.filter(|_| !has_similar) {
-        Some((_, way)) => {
-            let tip = ContextValue::StyledStrs(vec![StyledStr::from((*way).to_owned())]);
+        Some(way) => {
+            let tip = ContextValue::StyledStrs(vec![StyledStr::from(way)]);
             error.insert(ContextKind::Suggested, tip);
         }
         None => {
@@ -126,6 +132,20 @@ pub fn explained(mut error: clap::Error, typed: &[OsString]) -> clap::Error {
         }
     }
     error
+}
+
+/// The options that a mount takes behind `-o`; those of mount(8) itself are taken, too.
+fn options() -> String {
+    let whole = Args::command();
+    let mount = whole.find_subcommand("mount").into_iter();
+    let all = mount.flat_map(clap::Command::get_arguments);
+    let names = all
+        .filter(|arg| !arg.is_hide_set())
+        .filter_map(clap::Arg::get_long);
+    let names: Vec<&str> = names
+        .chain(["dev", "suid", "noexec", "noatime", "nodiratime"])
+        .collect();
+    names.join(", ")
 }
 
 /// The option as it stands behind a `-o`; none where the flag itself was typed.
@@ -159,10 +179,9 @@ fn behind_o(flag: &str, typed: &[OsString]) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use clap::{CommandFactory, Parser};
+    use clap::Parser;
 
     use super::*;
-    use crate::args::Args;
 
     fn said(line: &str) -> String {
         let typed: Vec<OsString> = line.split(' ').map(OsString::from).collect();
@@ -287,6 +306,22 @@ mod tests {
         }
         let kept = said("forerun mount -o uid=1000 /a /b");
         assert!(kept.contains("files keep their owners"), "{kept}");
+        for line in [
+            "forerun mount -o foo /a /b",
+            "mount.forerun /a /b -o rw,foo=1",
+        ] {
+            let said = said(line);
+            let list = said.split_once("-o takes ").map(|(_, list)| list);
+            let list = list.unwrap_or_else(|| panic!("{line}: {said}"));
+            for option in [
+                "memory, ",
+                "allow-other, ",
+                "kernel-readahead, ",
+                "nodiratime",
+            ] {
+                assert!(list.contains(option), "{option}: {said}");
+            }
+        }
         let similar = said("forerun mount -o allow_others /a /b");
         assert!(similar.contains("'-o allow_other'"), "{similar}");
     }
