@@ -11,7 +11,7 @@ use crate::quantity::parse_size;
 /// `forerun advise`.
 #[derive(Debug, Group)]
 pub struct Advise {
-    /// The trace, a file; `forerun mount --record` writes one
+    /// The trace, a regular file; `forerun mount --record` writes one
     #[arg(value_name = "TRACE")]
     pub trace: PathBuf,
 
@@ -23,7 +23,7 @@ pub struct Advise {
     #[arg(long, value_name = "TOML", conflicts_with = "device")]
     pub device_file: Option<PathBuf>,
 
-    /// Most memory that may be advised
+    /// Most memory of a mount that may be advised
     #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = parse_size)]
     pub memory: Bytes,
 

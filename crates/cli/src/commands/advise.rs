@@ -19,6 +19,7 @@ use super::sweep::run_all;
 use super::trace::{logs, unreadable};
 use crate::args::{Advise, ListFormat};
 use crate::failure::Failure;
+use crate::files::named;
 use crate::flags::{Own, Values};
 use crate::quantity::{rough_size, size};
 use crate::report::advice::ADVICE;
@@ -55,11 +56,16 @@ const TRACE_MEMORY: Bytes = Bytes(4 << 30);
 /// # Errors
 /// A trace or a device that cannot be used, or no run that ended well.
 pub fn run(args: &Advise, out: &mut dyn Write) -> Result<(), Failure> {
-    if args.memory.0 < MEMORY_MIN {
-        let memory = size(args.memory);
+    let least = whole_of(Bytes(MEMORY_MIN));
+    if args.memory < least {
+        let (memory, least) = (size(args.memory), size(least));
         return Err(Failure::Usage(format!(
-            "--memory {memory}: must be at least 1MiB"
+            "--memory {memory}: must be at least {least}, which the least mount takes"
         )));
+    }
+    if args.trace.exists() && !args.trace.is_file() || named(Some(&args.trace)).is_none() {
+        let why = "no regular file: each simulation of advise reads it again";
+        return Err(Failure::unusable(&args.trace, why));
     }
     let summary = summary(args)?;
     let base = base(args, &summary);
@@ -121,8 +127,12 @@ pub fn run(args: &Advise, out: &mut dyn Write) -> Result<(), Failure> {
 /// Counts of the trace, in pages.
 fn summary(args: &Advise) -> Result<Summary, Failure> {
     let records = logs(&args.trace, &args.reading)?;
+    let mut writes = 0_u64;
     let kept = records.filter(|record| {
-        args.writes || !record.as_ref().is_ok_and(|record| record.op == Op::Write)
+        let is_left_out =
+            !args.writes && record.as_ref().is_ok_and(|record| record.op == Op::Write);
+        writes += u64::from(is_left_out);
+        !is_left_out
     });
     let summary = Summary::of(kept, PAGE as u32, TRACE_MEMORY).map_err(|e| match e {
         SummaryError::Read(error) => unreadable(&error),
@@ -130,8 +140,14 @@ fn summary(args: &Advise) -> Result<Summary, Failure> {
             Failure::unusable(&args.trace, format!("more than {blocks} different pages"))
         }
     })?;
-    match summary.requests {
-        0 => Err(Failure::unusable(&args.trace, "no reads")),
+    match (summary.requests, writes) {
+        (0, 0) => Err(Failure::unusable(&args.trace, "there is no read in it")),
+        (0, _) => {
+            let why = format!(
+                "there is no read in it, only writes ({writes}), which --writes counts as reads"
+            );
+            Err(Failure::unusable(&args.trace, why))
+        }
         _ => Ok(summary),
     }
 }
@@ -161,7 +177,7 @@ fn base(args: &Advise, summary: &Summary) -> Values {
     values
 }
 
-/// Powers of two, up to one that holds all blocks and their bookkeeping.
+/// Powers of two, up to one that holds all blocks and their bookkeeping; a mount with the largest stays within the limit.
 fn memories(footprint: u64, most: u64) -> Vec<u64> {
     let enough = (footprint + footprint / 8)
         .next_power_of_two()
@@ -169,7 +185,7 @@ fn memories(footprint: u64, most: u64) -> Vec<u64> {
     let last = enough.min(most).max(MEMORY_MIN);
     let all = (0..40)
         .map(|shift| MEMORY_MIN << shift)
-        .take_while(|bytes| *bytes <= last);
+        .take_while(|bytes| *bytes <= last && whole_of(Bytes(*bytes)).0 <= most);
     let all: Vec<u64> = all.collect();
     let skipped = all.len().saturating_sub(MEMORIES_MAX);
     all.into_iter().skip(skipped).collect()

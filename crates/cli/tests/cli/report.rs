@@ -267,11 +267,31 @@ fn advice_names_a_preset_a_memory_and_the_kernel_beside_it_and_a_report_shows_it
         "{said}"
     );
     let rows = folder.file("advice", text.as_bytes());
+    let writes = folder.file("writes", b"0,0,8192,w,0.5\n");
+    for limit in [9_u64, 17, 42] {
+        let said = output_of(&format!("advise {trace} --memory {limit}MiB"));
+        let (_, mount) = said.split_once(" --memory ").unwrap();
+        let (mount, _) = mount.split_once("MiB SOURCE").unwrap();
+        assert!(mount.parse::<u64>().unwrap() <= limit, "{limit}: {said}");
+    }
     let page = page(&folder, &rows, "");
     assert!(page.contains("<h2>Advice</h2>") && page.contains("preset and memory: "));
     for (arguments, why) in [
         (format!("advise {trace} --device nothing"), "nothing"),
-        (format!("advise {trace} --memory 1KiB"), "at least 1MiB"),
+        (
+            format!("advise {trace} --memory 1KiB"),
+            "must be at least 9MiB",
+        ),
+        (
+            format!("advise {trace} --memory 8MiB"),
+            "must be at least 9MiB",
+        ),
+        (
+            format!("advise {writes}"),
+            "only writes (1), which --writes",
+        ),
+        ("advise -".to_owned(), "-: no regular file"),
+        ("advise /dev/stdin".to_owned(), "no regular file"),
         (format!("advise {} ", folder.name("none")), "no such file"),
     ] {
         let ended = forerun(&arguments).code(2);

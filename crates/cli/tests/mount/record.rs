@@ -113,7 +113,7 @@ fn a_record_has_each_read_with_its_file_in_order_and_advise_reads_it() {
         "advise".as_ref(),
         record.as_ref(),
         "--memory".as_ref(),
-        "8MiB".as_ref(),
+        "16MiB".as_ref(),
     ]);
     assert!(
         code == 0 && said.contains("from 2 files in ") && said.contains("preset and memory: "),
