@@ -42,7 +42,7 @@ list: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 14
 
 .PHONY: demo
-demo: ## ten readers on an emulated disk: Linux's readahead, competitive, forerun (80 s after the build)
+demo: ## ten readers on an emulated disk: Linux's readahead, competitive, forerun (80 s, 3 minutes with the build)
 	$(CARGO) build --release --package forerun --no-default-features --features local
 	$(FORERUN) bench --emulate $(DISK) --readers 10 --file-bytes 100MB --read-bytes 64KiB \
 	    --memory 256MiB --preset linux-2.6.24,cp,forerun

@@ -108,7 +108,7 @@ impl FromStr for Capacity {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-        let accepted = "must be a share as 5%, a number of objects, or a size as 64MiB";
+        let accepted = "must be a share as 5%, a number of objects as 1000, or a size as 64MiB, each more than 0";
         let capacity = if text.ends_with('%') {
             parse_share(text).map(Self::Share)
         } else if is_number {

@@ -369,7 +369,7 @@ fn what_cannot_be_counted_is_refused() {
         (format!("{trace} --policy mru"), ", gdsf, opt"),
         (
             format!("{trace} --cache 0"),
-            "a share as 5%, a number of objects, or a size",
+            "a share as 5%, a number of objects as 1000, or a size as 64MiB, each more than 0",
         ),
         (format!("{trace} --cache 101%"), "from 0.0001% to 100%"),
         (
