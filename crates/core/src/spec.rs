@@ -176,6 +176,10 @@ pub enum ChoiceError {
         param: &'static str,
         /// The value given.
         value: String,
+        /// Smallest accepted value.
+        min: u64,
+        /// Largest accepted value.
+        max: u64,
     },
     /// Outside the range.
     Range {
@@ -224,8 +228,16 @@ impl fmt::Display for ChoiceError {
                     known.join(", ")
                 )
             }
-            Self::NotANumber { param, value } => {
-                write!(f, "{param}={value:?}: must be a whole number")
+            Self::NotANumber {
+                param,
+                value,
+                min,
+                max,
+            } => {
+                write!(
+                    f,
+                    "{param}={value:?}: must be a whole number from {min} to {max}"
+                )
             }
             Self::Range {
                 param,
@@ -334,6 +346,8 @@ impl<B> Choice<B> {
             let number = value.parse().map_err(|_| ChoiceError::NotANumber {
                 param: known.name,
                 value: value.to_string(),
+                min: known.min,
+                max: known.max,
             })?;
             choice = choice.with(param, number)?;
         }

@@ -192,6 +192,7 @@ fn unknown_methods_and_parameters() {
     let said = refused(&[
         "bench --depth deep",
         "bench --depth fixed(depth_bytes=1)",
+        "bench --depth fixed(depth_bytes=-1)",
         "bench --depth fixed(depth=4096)",
         "bench --pattern zigzag",
         "bench --pattern strided(backward=2)",
@@ -204,6 +205,8 @@ $ forerun bench --depth deep
 error: invalid value 'deep' for '--depth <METHOD>': no depth method "deep": there is growing, fixed, competitive, turn
 $ forerun bench --depth fixed(depth_bytes=1)
 error: invalid value 'fixed(depth_bytes=1)' for '--depth <METHOD>': depth_bytes=1: must lie from 512 to 1073741824
+$ forerun bench --depth fixed(depth_bytes=-1)
+error: invalid value 'fixed(depth_bytes=-1)' for '--depth <METHOD>': depth_bytes="-1": must be a whole number from 512 to 1073741824
 $ forerun bench --depth fixed(depth=4096)
 error: invalid value 'fixed(depth=4096)' for '--depth <METHOD>': fixed has no parameter "depth": it takes depth_bytes
 $ forerun bench --pattern zigzag

@@ -531,7 +531,7 @@ fn what_is_wrong_is_said_in_one_line_with_value_and_range() {
         (format!("--trace {writes}"), "only writes (1)"),
         (
             "--workload ld(seed=x)".to_owned(),
-            "must be a whole number\n",
+            "must be a whole number from 0 to 18446744073709551615\n",
         ),
     ] {
         let assert = forerun(&format!("simulate {arguments}")).code(2);
