@@ -14,7 +14,7 @@ use forerun::args::Args;
 use forerun::environment::Environment;
 use forerun::failure::Failure;
 use forerun::messages::{self, clean};
-use forerun::mistakes::{explained, with_negative_values};
+use forerun::mistakes::{explained, with_help_of_help, with_negative_values};
 
 #[allow(
     clippy::disallowed_methods,
@@ -44,7 +44,8 @@ fn main() -> ExitCode {
     let words = typed.clone();
     #[cfg(feature = "mount")]
     let words = forerun::mount::options::expand(words);
-    let args = match Args::try_parse_from(with_negative_values(words)) {
+    let words = with_help_of_help(with_negative_values(words));
+    let args = match Args::try_parse_from(words) {
         Ok(args) => args,
         Err(error) => {
             let error = explained(error, &typed);

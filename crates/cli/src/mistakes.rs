@@ -92,6 +92,18 @@ pub fn with_negative_values(words: Vec<OsString>) -> Vec<OsString> {
     joined
 }
 
+/// Words in which `help --help` is `help`, which clap takes for a command of this name.
+#[must_use]
+pub fn with_help_of_help(mut words: Vec<OsString>) -> Vec<OsString> {
+    if let [_, help, flag] = &words[..]
+        && help == "help"
+        && (flag == "--help" || flag == "-h")
+    {
+        words.truncate(2);
+    }
+    words
+}
+
 /// The error as a user can act on it.
 #[must_use]
 pub fn explained(mut error: clap::Error, typed: &[OsString]) -> clap::Error {

@@ -5,6 +5,14 @@ use snapbox::str;
 use super::{forerun, output_of};
 
 #[test]
+fn help_of_help_is_the_overview() {
+    let overview = output_of("help");
+    for line in ["help --help", "help -h"] {
+        assert_eq!(output_of(line), overview, "{line}");
+    }
+}
+
+#[test]
 fn the_overview() {
     forerun("--help").success().stdout_eq(str![[r#"
 Makes slow storage read fast: mounts a directory whose files are read ahead
