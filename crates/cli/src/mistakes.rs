@@ -132,9 +132,10 @@ pub fn explained(mut error: clap::Error, typed: &[OsString]) -> clap::Error {
     let way = FLAGS.iter().find(|(flags, _)| flags.contains(&name));
     // A similar flag of the command's own is the better tip.
     let has_similar = error.get(ContextKind::SuggestedArg).is_some();
+    let way = way.filter(|_| !has_similar);
     let way = way.map(|(_, way)| (*way).to_owned());
     let way = way.or_else(|| behind_o.map(|_| format!("-o takes {}", options())));
-    match way.filter(|_| !has_similar) {
+    match way {
         Some(way) => {
             let tip = ContextValue::StyledStrs(vec![StyledStr::from(way)]);
             error.insert(ContextKind::Suggested, tip);

@@ -153,13 +153,11 @@ impl Running {
             times,
             record: record.clone(),
         };
-        let files = journal_file.iter().chain(&record_file);
-        files
-            .map(RunFile::begin)
-            .collect::<Result<(), _>>()
-            .inspect_err(|_| {
-                let _ = own.map(|own| own.take_off(&mountpoint));
-            })?;
+        let mut files = journal_file.iter().chain(&record_file);
+        let begun = files.try_for_each(RunFile::begin);
+        begun.inspect_err(|_| {
+            let _ = own.map(|own| own.take_off(&mountpoint));
+        })?;
         let begun = fs.clone().serve(kernel, serving);
         let begun = begun.and_then(|(session, watch)| {
             tell_of_end(session, tell)?;
