@@ -205,6 +205,11 @@ impl Queues {
         if let Some(device) = self.devices.get_mut(&id) {
             device.queue.retain(stays);
             device.arm.forget(reader);
+            for request in device.queue.disown(reader) {
+                if let Some(request) = self.requests.get_mut(request) {
+                    request.owner = None;
+                }
+            }
         }
     }
 

@@ -25,7 +25,7 @@ use crate::units::{Block, Bytes, Extent, FileId, ReadId, ReaderId, RequestId};
 pub(crate) struct Want {
     pub(crate) fetch: Wanted,
     pub(crate) class: Class,
-    /// Its reader; none if it was announced.
+    /// Its reader; none if it was announced, or the reader is gone.
     pub(crate) owner: Option<ReaderId>,
     /// The device's [work](crate::dispatch) when it came.
     pub(crate) came: u64,
@@ -272,6 +272,18 @@ impl Queue {
         let begin = self.windows.range((position, 0)..=(position, u64::MAX));
         let ticket = begin.map(|(_, ticket)| ticket).find_map(is_it)?;
         self.take(ticket).map(|want| want.fetch)
+    }
+
+    /// A reader is gone, and its number may be another's soon, who owes nothing for it; the requests that are left.
+    pub(super) fn disown(&mut self, reader: ReaderId) -> Vec<RequestId> {
+        let mut left = Vec::new();
+        for want in self.wants.values_mut() {
+            if want.owner == Some(reader) {
+                want.owner = None;
+                left.extend(want.request());
+            }
+        }
+        left
     }
 
     /// Drops the wants for which `stays` does not hold.

@@ -18,7 +18,7 @@ pub(crate) struct Request {
     /// Where on the device it begins, in bytes.
     pub(crate) position: u64,
     pub(crate) extent: Extent,
-    /// For whom it was decided; none if it was planned.
+    /// For whom it was decided; none if it was planned, or the reader was gone before it went out.
     pub(crate) owner: Option<ReaderId>,
     /// The device's [work](crate::dispatch) when it was decided.
     pub(crate) came: u64,

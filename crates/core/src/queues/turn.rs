@@ -198,6 +198,19 @@ mod tests {
         reader
     }
 
+    #[test]
+    fn the_next_reader_of_a_number_owes_nothing_for_the_one_before() {
+        let disk = Profile::constant(Nanos(8_000_000), 80_000_000).unwrap();
+        let mut queues = queues(&disk.with_servers(1).unwrap());
+        ask(&mut queues, 7, 1 << 32);
+        queues.forget(DISK, ReaderId(7), |_| true);
+        let want = queues.next(DISK, Nanos(0), u32::MAX).unwrap();
+        let request = queues.begin(&want, Nanos(0), u32::MAX).unwrap();
+        assert_eq!(request.owner, None);
+        let arm = &queues.devices[&DISK].arm;
+        assert_eq!(arm.due(Some(ReaderId(7)), 5), 5);
+    }
+
     /// For the first request a rate of 1 TB/s is estimated, a depth of 8 GB; then the right one.
     #[test]
     fn a_run_that_began_when_costs_were_far_off_ends_with_a_slice_of_now() {
