@@ -42,8 +42,10 @@ impl Engine {
         let Some(hung) = self.queues.request_mut(request) else {
             return;
         };
-        if let Some(sent) = &mut hung.sent {
-            sent.hangs = true;
+        if let Some(sent) = &mut hung.sent
+            && core::mem::replace(&mut sent.hangs, true)
+        {
+            return;
         }
         let Extent { file, count, .. } = hung.extent;
         self.set_pace(file, Pace::Hangs);

@@ -38,7 +38,7 @@ pub(crate) struct Sent {
     /// The same as it counts for others; nothing if it was sent beside requests that do not come back.
     expected: Nanos,
     /// Whether it counts no more.
-    is_written_off: bool,
+    pub(super) is_written_off: bool,
     /// Whether it is known to hang.
     pub(crate) hangs: bool,
 }

@@ -6,6 +6,7 @@
 
 use alloc::vec::Vec;
 
+use super::load::Sent;
 use super::{Device, Queues};
 use crate::units::{Bytes, DeviceId, Nanos, RequestId, saturate};
 
@@ -62,14 +63,15 @@ impl Queues {
         looks.collect()
     }
 
-    /// Requests of a device that hang by now and are not marked yet.
+    /// Requests of a device that hang by now and are not both marked and written off yet.
     pub(crate) fn hung(&self, id: DeviceId, now: Nanos) -> Vec<RequestId> {
         let Some(device) = self.devices.get(&id) else {
             return Vec::new();
         };
         self.requests.which(|request| {
             let sent = request.sent.as_ref().filter(|_| request.device == id);
-            sent.is_some_and(|sent| !sent.hangs && device.hangs(sent, now))
+            let is_known = |sent: &Sent| sent.hangs && sent.is_written_off;
+            sent.is_some_and(|sent| !is_known(sent) && device.hangs(sent, now))
         })
     }
 

@@ -211,6 +211,34 @@ mod tests {
         assert_eq!(arm.due(Some(ReaderId(7)), 5), 5);
     }
 
+    /// At most 256 are passed over at a time.
+    #[test]
+    fn more_requests_that_hang_than_are_passed_over_count_until_there_is_room() {
+        let server = Profile::constant(Nanos(1_000_000), 1_000_000_000).unwrap();
+        let mut queues = queues(&server.with_servers(400).unwrap().with_most(400));
+        queues.in_flight_max = 400;
+        for reader in 0..300 {
+            ask(&mut queues, reader, u64::from(reader) << 32);
+        }
+        let mut sent = Vec::new();
+        while let Some(want) = queues.next(DISK, Nanos(0), u32::MAX) {
+            assert!(queues.begin(&want, Nanos(0), u32::MAX).is_some());
+            sent.extend(want.request());
+        }
+        let later = Nanos(3_600_000_000_000);
+        for (ended, live) in [(0..0, 44), (0..256, 0)] {
+            for request in &sent[ended] {
+                queues.end(*request, later, false);
+            }
+            for request in queues.hung(DISK, later) {
+                queues.write_off(request);
+                let request = queues.request_mut(request).unwrap();
+                request.sent.as_mut().unwrap().hangs = true;
+            }
+            assert_eq!(queues.devices[&DISK].load.live(), live);
+        }
+    }
+
     /// For the first request a rate of 1 TB/s is estimated, a depth of 8 GB; then the right one.
     #[test]
     fn a_run_that_began_when_costs_were_far_off_ends_with_a_slice_of_now() {
