@@ -124,15 +124,20 @@ impl Engine {
         let (file, reader, access, wants) = (read.file, read.reader, read.access, read.wants);
         let is_missing = |engine: &Self| engine.memory.table.find(file, access.block).is_none();
         if is_missing(self) {
-            match wants {
-                Wants::Idle => self.fetch_only(reader, access.extent(file)),
-                Wants::Blocks | Wants::Presence => self.miss(reader, access),
-            }
+            self.fetch_for(wants, reader, access);
         }
         if is_missing(self) {
             self.starve(id);
         } else {
             self.go_on(id);
+        }
+    }
+
+    /// The missing blocks of a read, and what its reader reads next; of an idle read nothing else.
+    fn fetch_for(&mut self, wants: Wants, reader: ReaderId, access: Access) {
+        match (wants, self.file_id_of(reader)) {
+            (Wants::Idle, Some(file)) => self.fetch_only(reader, access.extent(file)),
+            _ => self.miss(reader, access),
         }
     }
 
@@ -179,7 +184,7 @@ impl Engine {
                 self.defer(place.device, Wanted::Demand { read, file, block });
                 return Some(false);
             } else {
-                self.miss(reader, access);
+                self.fetch_for(wants, reader, access);
             }
         }
         let found = self.memory.table.find(file, first)?;
@@ -238,7 +243,7 @@ impl Engine {
         let limit = access
             .count
             .min(SERVE_MAX)
-            .min((self.memory.table.frames() / 8).max(1));
+            .min((self.memory.frames_usable() / 8).max(1));
         let mut pinned = core::mem::take(&mut read.pinned);
         for block in Extent::new(file, first, limit).blocks() {
             if self.setup.sees_every_block && block != first {

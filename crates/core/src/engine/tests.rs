@@ -470,6 +470,47 @@ fn a_lower_limit_takes_frames_at_once_and_a_higher_one_gives_them_back() {
     assert_eq!(rig.engine.memory.obtainable(), all);
 }
 
+#[test]
+fn under_a_lower_limit_a_read_holds_an_eighth_of_the_frames_that_are_left() {
+    let forerun = preset::LIST.iter().position(|p| p.name == "forerun");
+    let mut rig = Rig::new(forerun.unwrap(), 64 << 20);
+    let mut is_refused = |memory| {
+        let before = rig.engine.ledger().refused_inputs;
+        rig.input(Input::Limit { memory });
+        rig.engine.ledger().refused_inputs > before
+    };
+    (1..).find(|mib| !is_refused(Bytes(mib << 16)));
+    let (file, reader, read) = (FileId(0), ReaderId(0), ReadId(0));
+    rig.input(Input::File {
+        file,
+        placement: Placement::linear(DeviceId(0), Bytes(0)),
+        bytes: Bytes(64 * 4096),
+    });
+    rig.input(Input::Open { reader, file });
+    rig.input(Input::Read {
+        read,
+        reader,
+        access: Access {
+            block: Block(0),
+            head: 0,
+            count: 64,
+            previous: None,
+        },
+        fresh: true,
+        wants: Wants::Blocks,
+    });
+    while rig.served.is_empty() {
+        rig.complete(0, FetchOutcome::Done);
+    }
+    let frames = rig.engine.memory.frames_usable() as usize;
+    let held = rig.engine.reads.get(read).map(|read| read.pinned.len());
+    assert!(
+        held.is_some_and(|held| held <= frames / 8),
+        "{held:?} of {frames}"
+    );
+    rig.wind_down();
+}
+
 /// Four readers come to a disk that works on one request at a time: what it has and the next one
 /// hold frames, and the readers behind them none.
 #[test]

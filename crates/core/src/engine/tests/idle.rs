@@ -6,13 +6,18 @@ use super::Rig;
 use crate::detect::Access;
 use crate::protocol::{FetchOutcome, Input, Wants};
 use crate::units::{Block, Bytes, DeviceId, FileId, Nanos, ReadId, ReaderId};
-use crate::{Placement, Profile, preset};
+use crate::{Placement, Profile, Settings, plain, preset};
 
 const BLOCKS: u64 = 4096;
+const MEMORY: Bytes = Bytes(64 << 20);
 
 /// A disk with files of 16 MiB, each with the reader of its number.
 fn rig(files: u32) -> Rig {
-    let mut rig = Rig::of(preset::default().settings(Bytes(64 << 20)).unwrap());
+    rig_of(preset::default().settings(MEMORY).unwrap(), files)
+}
+
+fn rig_of(settings: Settings, files: u32) -> Rig {
+    let mut rig = Rig::of(settings);
     let profile = Profile::constant(Nanos(8_000_000), 80_000_000).unwrap();
     let device = DeviceId(0);
     let profile = profile.with_servers(1).unwrap();
@@ -81,6 +86,19 @@ fn an_idle_read_waits_for_all_others_and_is_fetched_alone() {
     assert_eq!(ledger.demanded, 5 + 16);
     let behind = rig.engine.table().find(FileId(0), Block(16));
     assert!(behind.is_none(), "no window");
+}
+
+#[test]
+fn where_nothing_is_held_back_an_idle_read_opens_no_window_either() {
+    let mut settings = preset::default().settings(MEMORY).unwrap();
+    settings.dispatch = plain::settings(MEMORY).dispatch;
+    let mut rig = rig_of(settings, 1);
+    read(&mut rig, 0, 0, 16, Wants::Idle);
+    while !rig.outstanding.is_empty() {
+        rig.complete(0, FetchOutcome::Done);
+    }
+    let ledger = rig.engine.ledger();
+    assert_eq!((ledger.demanded, ledger.windows), (16, 0));
 }
 
 #[test]
