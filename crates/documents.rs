@@ -6,6 +6,7 @@
 //! Not a crate: test programs include it by path.
 
 use std::fs;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// A command, without the program's name.
@@ -112,22 +113,36 @@ pub(crate) fn document(name: &str) -> (PathBuf, String) {
 /// Compares the first table of a document with one made from data, or puts that into the document.
 #[allow(dead_code, reason = "not every test program compares tables")]
 pub(crate) fn compare_first_table(name: &str, table: &str) {
-    let (path, text) = document(name);
-    let begin = text.find("\n| ").unwrap() + 1;
+    compare_table(name, "| ", table);
+}
+
+/// Where the first table of a text lies whose head begins like this, from its head to the end of its last line.
+#[allow(dead_code, reason = "not every test program compares tables")]
+pub(crate) fn table_at(text: &str, head: &str) -> Range<usize> {
+    let begin = text.find(&format!("\n{head}")).unwrap() + 1;
     let end = begin + text[begin..].find("\n\n").unwrap() + 1;
+    begin..end
+}
+
+/// Likewise the first table whose head begins like this.
+#[allow(dead_code, reason = "not every test program compares tables")]
+pub(crate) fn compare_table(name: &str, head: &str, table: &str) {
+    let (path, text) = document(name);
+    let at = table_at(&text, head);
     #[expect(
         clippy::disallowed_methods,
         reason = "asks whether to rewrite the table"
     )]
     let is_blessed = std::env::var_os("FORERUN_BLESS").is_some();
     if is_blessed {
-        fs::write(&path, format!("{}{table}{}", &text[..begin], &text[end..])).unwrap();
+        let (front, rest) = (&text[..at.start], &text[at.end..]);
+        fs::write(&path, format!("{front}{table}{rest}")).unwrap();
         return;
     }
     assert!(
-        &text[begin..end] == table,
+        &text[at.clone()] == table,
         "{name} has\n{}expected\n{table}",
-        &text[begin..end]
+        &text[at]
     );
 }
 

@@ -1,11 +1,13 @@
 //! The commands that the documents show: each is one, and those that need no one's files and no time are run.
-//! And tables of documents that are made from data: `FORERUN_BLESS=1 cargo test -p forerun --test documents` makes
-//! them anew.
+//! And tables of documents that are made from data, or have figures of the simulator:
+//! `FORERUN_BLESS=1 cargo test -p forerun --test documents` makes them anew.
 
 #[path = "../../documents.rs"]
 mod documents;
 #[path = "documents/runs.rs"]
 mod runs;
+#[path = "documents/simulated.rs"]
+mod simulated;
 
 use std::fs;
 use std::path::{Path, PathBuf};
