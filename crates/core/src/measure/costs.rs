@@ -61,7 +61,7 @@ const DISTANCE_SAMPLES: u64 = 4;
 /// A request costs its host some time, however fast its device: thread wake-ups, submission,
 /// completion. With a tenth of a millisecond the host is busy for a third of a window's time at
 /// most.
-const HOST_COST: u64 = 100_000;
+pub(super) const HOST_COST: u64 = 100_000;
 /// One byte's time is kept in nanoseconds a MiB.
 const MIB: u64 = 1 << 20;
 /// Times beyond are as bad as any: an hour.

@@ -11,7 +11,7 @@
 //!   observation of 1 ms.
 
 use super::Sample;
-use super::costs::Costs;
+use super::costs::{Costs, HOST_COST};
 use super::together::Together;
 use crate::profile::SWITCHING_MAX;
 use crate::units::{Bytes, Nanos};
@@ -154,12 +154,13 @@ impl Convoy {
 
     /// Whether a request was told of with the first, in whose time it passed: it was there when that ended, and took less than
     /// a quarter of its time. On a disk one that continues a late one passes after it, so one of a kind that is not here took less than a
-    /// quarter of its expected time, or the first more than four times its own.
+    /// quarter of its expected time, or no more than its host needs for it where the first took more than four times its own.
     fn has_part(&self, request: &Request) -> bool {
         let was_there = request.sent < self.told;
         let is_short = request.took < self.first / PART;
         let is_alike = self.all.has(request.distance);
-        let is_early = self.is_clear || request.took < request.expected / PART;
+        let is_told = self.is_clear && request.took < HOST_COST;
+        let is_early = is_told || request.took < request.expected / PART;
         was_there && is_short && (is_alike || is_early)
     }
 
