@@ -12,9 +12,8 @@
 //! were expected on one server. They took 30 and 30: one and a half, so more than one.
 
 use super::Sample;
-use super::together::Together;
 use crate::profile::SERVERS_MAX;
-use crate::units::{Nanos, saturate, scaled};
+use crate::units::{saturate, scaled};
 
 /// Servers are counted in 256ths.
 pub(super) const ONE: u64 = 256;
@@ -70,13 +69,13 @@ impl Servers {
     }
 
     /// A request was one of several; the epoch if it ends with this one.
-    pub(super) fn add(&mut self, sample: &Sample, expected: Nanos) -> Option<Epoch> {
-        self.epoch.add(sample, expected);
+    pub(super) fn add(&mut self, sample: &Sample) -> Option<Epoch> {
+        self.epoch.add(sample);
         let least = match self.is_known {
             true => EPOCH,
             false => FIRST_EPOCH,
         };
-        let is_over = self.epoch.all.requests() >= least.max(sample.in_flight / 2).into();
+        let is_over = self.epoch.requests >= least.max(sample.in_flight / 2);
         is_over.then(|| core::mem::take(&mut self.epoch))
     }
 
@@ -111,37 +110,32 @@ impl Servers {
 /// Requests that were at the device together with others.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Epoch {
-    pub(super) all: Together,
+    requests: u32,
     /// How many were there with each, itself included, added up.
     in_flight: u64,
-    /// Times alone of those.
+    /// Times alone, and times taken.
     ahead: u64,
+    took: u64,
 }
 
 impl Epoch {
-    fn add(&mut self, sample: &Sample, expected: Nanos) {
-        let took = sample.ended.since(sample.sent).0;
-        self.all
-            .push(sample.distance, sample.bytes, took, expected.0);
+    fn add(&mut self, sample: &Sample) {
+        self.requests += 1;
         self.in_flight = self.in_flight.saturating_add(sample.in_flight.into());
         self.ahead = self.ahead.saturating_add(sample.ahead.0);
-    }
-
-    /// Whether they took less than they do alone, by more than the chance of 16: others only ever make a request slower, so
-    /// less was to be expected.
-    pub(super) fn is_short(&self) -> bool {
-        self.all.took() < self.all.expected() / 4 * 3
+        let took = sample.ended.since(sample.sent).0;
+        self.took = self.took.saturating_add(took);
     }
 
     /// In 256ths.
     fn servers(&self) -> u64 {
-        let servers = scaled(self.ahead, ONE, self.all.took().max(1));
+        let servers = scaled(self.ahead, ONE, self.took.max(1));
         servers.clamp(ONE, u64::from(SERVERS_MAX - 1) * ONE)
     }
 
     /// Less than three quarters of the requests at the device were worked on.
     fn is_queued(&self) -> bool {
-        let offered = self.in_flight.saturating_mul(ONE) / self.all.requests().max(1);
+        let offered = self.in_flight.saturating_mul(ONE) / u64::from(self.requests.max(1));
         4 * self.servers() < offered.saturating_mul(3)
     }
 }
