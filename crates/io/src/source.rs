@@ -27,7 +27,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-pub use file::{Identity, OpenFile, PIECES_MAX};
+pub use file::{Identity, OpenFile, PIECES_MAX, number};
 pub use generated::Generated;
 pub(crate) use pending::GIVEN_UP;
 pub use pending::{GiveUp, Pending};
@@ -40,7 +40,7 @@ use crate::arena::{Arena, Target};
 /// Identity of a source's object. Equal keys mean equal bytes for as long as the [identity](Source::identity) stays.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Key {
-    /// A file or block device: its device and inode.
+    /// A file or block device: its device, and the [`number`] of its inode.
     Inode(u64, u64),
     /// Content made from a seed.
     Generated {

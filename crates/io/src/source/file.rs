@@ -12,6 +12,7 @@
 //! `pread(2)`; a direct read on ext4, XFS or btrfs does not.
 
 use std::fs::File;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, Seek, SeekFrom};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
@@ -162,7 +163,7 @@ impl OpenFile {
         opened
     }
 
-    /// Its device and inode, which stay; with its [`handle`] in it where no time of birth tells it apart.
+    /// Its device and the [`number`] of its inode, which stay.
     #[must_use]
     pub fn inode(&self) -> (u64, u64) {
         self.inode
@@ -271,10 +272,15 @@ impl OpenFile {
     }
 }
 
-/// The number of an inode, by which files have bytes in common. Servers without times of birth give several files one
-/// inode.
-fn number(inode: u64, born: Option<(i64, u32)>, handle: impl FnOnce() -> u64) -> u64 {
-    born.map_or_else(|| inode ^ handle(), |_| inode)
+/// The number of an inode, by which files have bytes in common. A server may give several files one inode: the time
+/// of birth is in it, or the [`handle`] where there is none.
+pub fn number(inode: u64, born: Option<(i64, u32)>, handle: impl FnOnce() -> u64) -> u64 {
+    let digest = |born| {
+        let mut hasher = DefaultHasher::new();
+        Hash::hash(&born, &mut hasher);
+        hasher.finish()
+    };
+    inode ^ born.map_or_else(handle, digest)
 }
 
 /// Seconds and nanoseconds; the epoch itself stands for a time that is not known.
@@ -413,8 +419,10 @@ mod tests {
     }
 
     #[test]
-    fn a_handle_tells_inodes_of_one_number_apart_that_have_no_time_of_birth() {
-        assert_eq!(number(5, Some((1, 0)), || unreachable!("not asked")), 5);
+    fn a_time_of_birth_or_a_handle_tells_inodes_of_one_number_apart() {
+        let born = |nanoseconds| number(5, Some((1, nanoseconds)), || unreachable!("not asked"));
+        assert_eq!(born(0), born(0));
+        assert_ne!(born(0), born(1));
         assert_ne!(number(5, None, || 7), number(5, None, || 8));
         assert_eq!(number(5, None, || 0), 5, "no handles");
     }

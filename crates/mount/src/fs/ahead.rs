@@ -132,7 +132,7 @@ impl SourceFs {
         let place = self.nodes.place(node)?;
         let seen = Attributes::of(&file, "")?;
         // The look that counts comes after the glance.
-        let glance = driver.glance(seen.key.in_engine());
+        let glance = driver.glance(seen.key.in_engine(seen.born));
         let attributes = Attributes::of(&file, "")?;
         if attributes.kind != FileType::RegularFile {
             return Err(Errno::STALE);
@@ -144,7 +144,7 @@ impl SourceFs {
         }
         let Readable { file, direct } = opened;
         let identity = attributes.identity();
-        let key = attributes.key.in_engine();
+        let key = attributes.key.in_engine(attributes.born);
         let source = SourceFile::of(file.clone(), direct, key, place.served);
         let reader = driver.open_file(source, glance, identity);
         let reader = reader.map_err(|_| Errno::IO)?;

@@ -11,7 +11,7 @@
 use std::os::fd::AsFd;
 
 use forerun_io::served::handle;
-use forerun_io::source::Identity;
+use forerun_io::source::{Identity, number};
 use rustix::fs::{AtFlags, FileType, Statx, StatxFlags, StatxTimestamp, statx};
 use rustix::io::Errno;
 
@@ -36,11 +36,11 @@ impl Key {
         (rustix::fs::makedev(major, minor), self.inode)
     }
 
-    /// Its key in the engine: files of one inode number have none in common.
+    /// Its key in the engine, if it was born then: files of one inode number have none in common.
     #[must_use]
-    pub fn in_engine(&self) -> (u64, u64) {
+    pub fn in_engine(&self, born: Time) -> (u64, u64) {
         let (device, inode) = self.inode();
-        (device, inode ^ self.handle)
+        (device, number(inode, known(born), || self.handle))
     }
 
     /// Whether device and inode are the same.
@@ -118,9 +118,14 @@ impl Attributes {
             bytes: self.version.bytes,
             modified: time(self.version.modified),
             changed: time(self.version.changed),
-            born: (self.born != (0, 0)).then_some(self.born),
+            born: known(self.born),
         }
     }
+}
+
+/// A time of birth, if the file system has such times.
+fn known(born: Time) -> Option<Time> {
+    (born != (0, 0)).then_some(born)
 }
 
 /// The device of an open file, from this kernel alone: no request to a server.

@@ -71,7 +71,7 @@ impl SourceFs {
         let is_claimed = claimed.is_some();
         let driver = self.engine.driver().ok_or(Errno::SHUTDOWN)?;
         let place = self.nodes.place(node)?;
-        let glance = driver.glance(place.key.in_engine());
+        let glance = driver.glance(place.key.in_engine(place.born));
         // The file found there must be of this kind, too.
         match place.kind {
             FileType::RegularFile => {}
@@ -90,7 +90,8 @@ impl SourceFs {
             },
         };
         let verdict = self.compare(node, &opened.file, &attributes, is_claimed)?;
-        let (identity, key) = (attributes.identity(), attributes.key.in_engine());
+        let identity = attributes.identity();
+        let key = attributes.key.in_engine(attributes.born);
         let version = attributes.version;
         let gives = back.is_some() && verdict == Verdict::Same;
         let mut wanted = match (self.nodes.io_mode(node), back) {
@@ -182,11 +183,12 @@ impl SourceFs {
     pub fn begin_reader(&self, file: &OpenFile) -> Result<(), Errno> {
         let driver = self.engine.driver().ok_or(Errno::SHUTDOWN)?;
         let place = self.nodes.place(file.node)?;
-        let glance = driver.glance(place.key.in_engine());
+        let glance = driver.glance(place.key.in_engine(place.born));
         let descriptor = place.descriptor.ok_or(Errno::STALE)?;
         let direct = rustix::fs::fcntl_getfl(&descriptor)?.contains(OFlags::DIRECT);
         let now = Attributes::of(&descriptor, "")?;
-        let source = SourceFile::of(descriptor, direct, now.key.in_engine(), place.served);
+        let key = now.key.in_engine(now.born);
+        let source = SourceFile::of(descriptor, direct, key, place.served);
         let reader = driver.open_file(source, glance, now.identity());
         file.begin_reader(reader.map_err(|error| errno(&error))?);
         Ok(())

@@ -439,7 +439,9 @@ mod tests {
         assert_eq!(found(&mut table, "b", &b), other);
         // One with the number of the root is not the root.
         assert_ne!(found(&mut table, "c", &attributes(1, 300)), ROOT);
-        assert_ne!(a.key.in_engine(), b.key.in_engine());
+        assert_ne!(a.key.in_engine(a.born), b.key.in_engine(b.born));
+        // One server before several volumes, with times of birth.
+        assert_ne!(a.key.in_engine((1, 0)), a.key.in_engine((2, 0)));
     }
 
     #[test]
