@@ -85,7 +85,7 @@ pub(crate) fn read_at(driver: &Driver, reader: &Reader, into: &mut [u8], offset:
         let at = offset.saturating_add(taken as u64);
         let left = &mut into[taken..];
         let read = match is_awaited {
-            true => awaited(driver, reader, left, at),
+            true => awaited(reader, left, at),
             false => Ended::Read(reader.read_at(left, at)),
         };
         match read {
@@ -108,16 +108,15 @@ fn is_awaited(driver: &Driver, reader: &Reader) -> bool {
 /// Reads once, as `pread(2)`: less than asked for may also be the beginning of an error.
 pub(crate) fn read_once(driver: &Driver, reader: &Reader, into: &mut [u8], offset: u64) -> Ended {
     match is_awaited(driver, reader) {
-        true => awaited(driver, reader, into, offset),
+        true => awaited(reader, into, offset),
         false => Ended::Read(reader.read_at(into, offset)),
     }
 }
 
 /// Reads a piece, and sees signals meanwhile.
-fn awaited(driver: &Driver, reader: &Reader, into: &mut [u8], offset: u64) -> Ended {
+fn awaited(reader: &Reader, into: &mut [u8], offset: u64) -> Ended {
     // More than the memory can hold until it is read would be given up before.
-    let fits = usize::try_from(driver.memory_limit().0).unwrap_or(usize::MAX);
-    let piece_bytes = into.len().min(fits.min(PIECE_MAX));
+    let piece_bytes = into.len().min(reader.resident_max()).min(PIECE_MAX);
     let into = &mut into[..piece_bytes];
     if let Err(error) = reader.look_if_due() {
         return Ended::Read(Err(error));

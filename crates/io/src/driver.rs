@@ -26,6 +26,7 @@
 
 use std::io::Write;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use forerun_core::engine::view::{DeviceView, StreamView};
@@ -365,8 +366,8 @@ impl Driver {
         let lowered = memory < maximum;
         // Before pages are given back: one that is filled again would bring 2 MiB.
         self.engine_host.arena.allow_huge_pages(!lowered);
-        self.engine_host
-            .after_deferred(|state| state.limit(memory, lowered));
+        let frames = (self.engine_host).after_deferred(|state| state.limit(memory, lowered));
+        self.engine_host.frames.store(frames, Ordering::Relaxed);
         if lowered {
             self.engine_host.give_back_surplus();
         }

@@ -63,6 +63,8 @@ const FAILED: Served = Served::Failed {
 pub(crate) struct EngineHost {
     pub(crate) table: Arc<Table>,
     pub(crate) arena: Arc<Arena>,
+    /// Frames that the engine uses at most, by the limit.
+    pub(crate) frames: AtomicU32,
     /// Blocks are two to this power bytes.
     pub(crate) block_shift: u32,
     /// Tells this arena's frames from those of other drivers in the hazards.
@@ -136,6 +138,7 @@ impl EngineHost {
         Arc::new(Self {
             table,
             block_shift: arena.block_bytes().trailing_zeros(),
+            frames: AtomicU32::new(arena.frames()),
             arena,
             domain: DOMAINS.fetch_add(1, Ordering::Relaxed),
             sees_every_read: state.sees_every_read(),

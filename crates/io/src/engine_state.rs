@@ -326,15 +326,16 @@ impl EngineState {
         )
     }
 
-    /// Limits the memory the engine uses; if pages may be given back, also the pages in use.
-    pub(crate) fn limit(&mut self, memory: Bytes, give_back: bool) {
+    /// Limits the memory the engine uses; if pages may be given back, also the pages in use. The frames it has then.
+    pub(crate) fn limit(&mut self, memory: Bytes, give_back: bool) -> u32 {
         self.limit = memory;
         self.feed(Input::Limit { memory });
         let beside = Table::bookkeeping(self.arena.frames()).0;
         let frames = memory.0.saturating_sub(beside) / self.arena.block_bytes() as u64;
         let frames = u32::try_from(frames).unwrap_or(u32::MAX);
-        self.surplus
-            .allow(give_back.then(|| frames.max(Table::FRAMES_MIN)));
+        let frames = frames.clamp(Table::FRAMES_MIN, self.arena.frames());
+        self.surplus.allow(give_back.then_some(frames));
+        frames
     }
 
     /// Forgets files that were closed long ago, if too many are.

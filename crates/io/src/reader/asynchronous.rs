@@ -10,7 +10,7 @@
 //!          engine asked: Pending .. last block arrives: wake --> poll_read
 //! ```
 //!
-//! A read takes at most [`PIECE_MAX`] bytes, and a quarter of the memory: more might never be resident at
+//! A read takes at most [`PIECE_MAX`] bytes and [`Reader::resident_max`]: more might never be resident at
 //! once. A poll may make one `fstat(2)` in 100 ms ([`Looks`](crate::Looks)), and reads by itself where a block
 //! cannot be had, to learn the error, or was given up [`LOST_MAX`] times before it was copied.
 
@@ -86,13 +86,6 @@ impl AsyncReader {
         &self.reader
     }
 
-    /// Most bytes of a read that are sure to be resident at once, if others leave them.
-    fn piece_max(&self) -> usize {
-        let arena = &self.reader.engine_host.arena;
-        let quarter = arena.frames() as usize / 4 * arena.block_bytes();
-        quarter.clamp(1, PIECE_MAX)
-    }
-
     /// Whether the answer is still to come; then it wakes this task. No waker is made or dropped under the lock: that is
     /// the executor's code.
     fn goes_on_waiting(&self, task: &Context<'_>) -> bool {
@@ -138,7 +131,7 @@ impl AsyncRead for AsyncReader {
             return Poll::Pending;
         }
         let cursor = self.reader.cursor;
-        let piece_bytes = buf.len().min(self.piece_max());
+        let piece_bytes = buf.len().min(self.reader.resident_max()).min(PIECE_MAX);
         let buf = &mut buf[..piece_bytes];
         let before = mem::take(&mut *self.asked.lock());
         let read = match before {

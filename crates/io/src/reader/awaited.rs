@@ -12,6 +12,7 @@
 //! take for ever; the others make no system call and wait for nothing.
 
 use std::io;
+use std::sync::atomic::Ordering;
 
 use forerun_core::protocol::Wants;
 use forerun_core::{Block, Served};
@@ -82,6 +83,14 @@ impl Reader {
         };
         self.engine_host
             .call_when_there(&ask, wants, Box::new(call));
+    }
+
+    /// Most bytes that are sure to be resident at once, if other readers leave them: those of a quarter of the blocks
+    /// that the memory's limit allows.
+    #[must_use]
+    pub fn resident_max(&self) -> usize {
+        let frames = self.engine_host.frames.load(Ordering::Relaxed);
+        frames as usize / 4 * self.engine_host.arena.block_bytes()
     }
 
     /// Whether a read of these bytes would find all of them in memory and none that the engine has to

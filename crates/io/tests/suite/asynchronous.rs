@@ -39,3 +39,18 @@ fn a_buffer_larger_than_the_memory_is_filled() {
 fn a_buffer_larger_than_the_engine_lets_a_read_wait_for_is_filled() {
     read_whole(64 << 20, (24 << 20) + 1);
 }
+
+#[test]
+fn a_read_takes_a_quarter_of_what_the_limit_leaves() {
+    let settings = preset::default().settings(Bytes(16 << 20)).unwrap();
+    let driver = Driver::new(Config::new(settings)).unwrap();
+    let mut reader = AsyncReader::new(driver.open_generated(SEED, 1, 8 << 20).unwrap());
+    let mut into = vec![0; 4 << 20];
+    let mut read = || futures::executor::block_on(reader.read(&mut into)).unwrap();
+    assert_eq!(read(), 1 << 20);
+    driver.limit_memory(Bytes(1 << 20)).unwrap();
+    let taken = read();
+    assert!((1..=1 << 18).contains(&taken), "{taken}");
+    driver.limit_memory(Bytes(16 << 20)).unwrap();
+    assert_eq!(read(), 1 << 20);
+}
