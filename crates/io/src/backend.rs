@@ -92,6 +92,8 @@ pub struct Request {
     pub skip: usize,
     /// How often the rest was asked for again.
     pub attempts: u32,
+    /// Sources that failed to read it, and their errors.
+    pub tried: Vec<(Arc<dyn Source>, i32)>,
     /// How a source that takes it can be told to give it up.
     pub given_up: Option<Arc<GiveUp>>,
 }

@@ -2,9 +2,10 @@
 //!
 //! Part of the engine's state, behind its lock. Two opens of one inode (or of the same generated
 //! content) share one number and their blocks. Each reader has a source of its own, and requests go
-//! through the newest: an older descriptor may be stale, and older credentials may have ended. When
-//! the last reader closes the number stays, so that a reopened file is still warm; past
-//! [`CLOSED_MAX`] closed files those closed longest ago are forgotten, some hundreds at a time.
+//! through the newest: an older descriptor may be stale, and older credentials may have ended. Where a
+//! server refuses that one, they go through the others in turn. When the last reader closes the number stays,
+//! so that a reopened file is still warm; past [`CLOSED_MAX`] closed files those closed longest ago are
+//! forgotten, some hundreds at a time.
 //!
 //! ```text
 //! open by path --> inode known? --yes--> same version? --yes--> share number and blocks
@@ -13,6 +14,7 @@
 //! ```
 
 use std::collections::{BTreeMap, HashMap};
+use std::mem;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -132,16 +134,16 @@ pub(crate) struct Known {
     pub(crate) is_found: bool,
     pub(crate) identity: Option<Identity>,
     pub(crate) version: Arc<Version>,
-    /// Those of the readers that have it open, the newest last.
+    /// Those of the readers that have it open, the newest last. Those that failed go before all others.
     sources: Vec<(ReaderId, Arc<dyn Source>)>,
     pub(crate) in_flight: u32,
     closed_at: u64,
 }
 
 impl Known {
-    /// The source that requests go through, while a reader has the file open.
-    pub(crate) fn source(&self) -> Option<&Arc<dyn Source>> {
-        self.sources.last().map(|(_, source)| source)
+    /// The sources of the readers that have the file open, in the order in which a request goes through them.
+    pub(crate) fn sources(&self) -> impl Iterator<Item = &Arc<dyn Source>> {
+        self.sources.iter().rev().map(|(_, source)| source)
     }
 }
 
@@ -241,6 +243,18 @@ impl Catalog {
             known.closed_at = self.closes;
             self.closed.insert(self.closes, file);
         }
+    }
+
+    /// These sources failed where another did not, and come after all others from now on.
+    pub(crate) fn failed(&mut self, file: FileId, tried: &[(Arc<dyn Source>, i32)]) {
+        let Some(known) = self.files.get_mut(file.0).filter(|_| !tried.is_empty()) else {
+            return;
+        };
+        let (failed, rest) = mem::take(&mut known.sources)
+            .into_iter()
+            .partition(|(_, of)| tried.iter().any(|(it, _)| Arc::ptr_eq(it, of)));
+        known.sources = failed;
+        known.sources.extend::<Vec<_>>(rest);
     }
 
     /// Whether closed files are to be forgotten, down to this many.

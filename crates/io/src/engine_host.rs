@@ -31,7 +31,7 @@ use forerun_core::{
 use crate::alarm::Alarm;
 use crate::arena::Arena;
 use crate::backend::{Backend, Outcome, Request, Sink};
-use crate::catalog::{Known, Version};
+use crate::catalog::Version;
 use crate::deferred_inputs::{DeferredInput, DeferredInputs};
 use crate::dispatch_queue::DispatchQueue;
 use crate::engine_state::EngineState;
@@ -389,7 +389,10 @@ impl EngineHost {
             return failed(libc::ESTALE);
         }
         match outcome {
-            Ok(n) if n >= request.bytes => Some(FetchOutcome::Done),
+            Ok(n) if n >= request.bytes => {
+                state.catalog.failed(request.file, &request.tried);
+                Some(FetchOutcome::Done)
+            }
             Ok(n) => {
                 let block_bytes = request.target.arena().block_bytes();
                 request.skip = n as usize / block_bytes * block_bytes;
@@ -407,23 +410,30 @@ impl EngineHost {
                 let blocks = u32::try_from(blocks).unwrap_or(u32::MAX);
                 Some(FetchOutcome::Cancelled { blocks })
             }
-            Err(_) if Self::goes_on_by_the_newest(state, request) => None,
-            Err(error) => failed(error),
+            Err(error) if Self::goes_on_by_another(state, request, error) => None,
+            Err(error) => failed(request.tried.first().map_or(error, |(_, first)| *first)),
         }
     }
 
-    /// Whether another reader has opened the file since: a request whose source failed is carried out
-    /// by that reader's, because its descriptor or its credentials may be good still.
-    fn goes_on_by_the_newest(state: &EngineState, request: &mut Request) -> bool {
+    /// Whether a request whose source failed is carried out by that of another reader, whose descriptor or
+    /// credentials may be good. A local disk, and a server that is silent, fail alike for all of them, so there it
+    /// is only tried by one that was opened since.
+    fn goes_on_by_another(state: &EngineState, request: &mut Request, error: i32) -> bool {
         let known = state.catalog.get(request.file);
-        let (Some(newest), Some(source)) = (known.and_then(Known::source), &mut request.source)
-        else {
+        let (Some(known), Some(source)) = (known, &mut request.source) else {
             return false;
         };
-        let is_another = !Arc::ptr_eq(source, newest);
-        source.clone_from(newest);
+        request.tried.push((source.clone(), error));
+        let is_its_own = source.is_served() && error != libc::ETIMEDOUT;
+        let most = if is_its_own { usize::MAX } else { 1 };
+        let mut sources = known.sources().take(most);
+        let is_tried = |of: &Arc<_>| request.tried.iter().any(|(it, _)| Arc::ptr_eq(it, of));
+        let Some(next) = sources.find(|of| !is_tried(of)) else {
+            return false;
+        };
+        source.clone_from(next);
         request.attempts += 1;
-        is_another && request.attempts < ATTEMPTS_MAX
+        request.attempts < ATTEMPTS_MAX
     }
 
     /// The counters as of now.

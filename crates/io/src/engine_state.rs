@@ -428,7 +428,7 @@ impl EngineState {
         let source = known
             .as_ref()
             .filter(|_| target.bytes() > 0)
-            .and_then(|k| k.source().cloned());
+            .and_then(|k| k.sources().next().cloned());
         let (position, member, version, bytes) = match known {
             Some(known) => {
                 known.in_flight += 1;
@@ -466,6 +466,7 @@ impl EngineState {
             target,
             skip: 0,
             attempts: 0,
+            tried: Vec::new(),
             given_up,
         }));
     }

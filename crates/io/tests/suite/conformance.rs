@@ -173,6 +173,7 @@ impl Bench {
             target,
             skip: 0,
             attempts: 0,
+            tried: Vec::new(),
             given_up: None,
         })
     }

@@ -1,8 +1,9 @@
-//! Readers of one key: each has its source for itself, and requests go through the newest of them.
+//! Readers of one key: each has its source for itself, and requests go through the newest that is not refused.
 //!
 //! A wait that would not end is cut after [`BOUND`].
 
 use std::io;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -28,6 +29,8 @@ fn driver() -> Driver {
 struct Handle {
     /// The error of its reads; all of its bytes are 7 if there is none.
     error: Option<i32>,
+    /// Reads that failed.
+    failed: AtomicU32,
     /// Takes its reads.
     takes: Mutex<Option<Sender<Pending>>>,
 }
@@ -39,17 +42,30 @@ impl Handle {
 
     /// Its token has ended.
     fn refused() -> Arc<Self> {
-        let error = Some(libc::EACCES);
-        let takes = Mutex::default();
-        Arc::new(Self { error, takes })
+        Self::failing(libc::EACCES)
     }
 
-    /// Its reads end as the test says.
+    fn failing(error: i32) -> Arc<Self> {
+        Arc::new(Self {
+            error: Some(error),
+            ..Self::default()
+        })
+    }
+
+    /// Its reads end as the test says, and fail once it takes none any more.
     fn held() -> (Arc<Self>, Receiver<Pending>) {
         let (tell, told) = channel();
         let takes = Mutex::new(Some(tell));
-        let error = None;
-        (Arc::new(Self { error, takes }), told)
+        let handle = Self {
+            error: Some(libc::EBADF),
+            takes,
+            ..Self::default()
+        };
+        (Arc::new(handle), told)
+    }
+
+    fn failed(&self) -> u32 {
+        self.failed.load(Ordering::SeqCst)
     }
 }
 
@@ -75,6 +91,7 @@ impl Source for Handle {
 
     fn read(&self, target: &mut Target, _: u64, skip: usize) -> io::Result<usize> {
         if let Some(error) = self.error {
+            self.failed.fetch_add(1, Ordering::SeqCst);
             return Err(io::Error::from_raw_os_error(error));
         }
         let end = target.bytes();
@@ -130,7 +147,7 @@ fn where_the_newest_reader_closed_the_one_before_is_read_through() {
     let [oldest, middle, newest] = readers;
     assert_eq!(read(&oldest, 0), None);
     drop(newest);
-    assert_eq!(read(&oldest, 1), Some(libc::EACCES));
+    assert_eq!(read(&oldest, 1), None);
     drop(middle);
     assert_eq!(read(&oldest, 2), None);
 }
@@ -168,14 +185,39 @@ fn a_request_whose_source_fails_is_carried_out_by_a_reader_that_opened_since() {
 }
 
 #[test]
-fn a_request_fails_if_the_newest_source_does() {
+fn a_request_fails_if_all_sources_do() {
     let driver = driver();
     let (held, reads) = Handle::held();
-    let before = driver.open_source(held).unwrap();
+    let before = driver.open_source(held.clone()).unwrap();
     let asked = ask(&before, 0);
     let pending = reads.recv_timeout(BOUND).unwrap();
     let after = driver.open_source(Handle::refused()).unwrap();
+    *held.takes.lock().unwrap() = None;
     pending.end(Err(io::Error::from_raw_os_error(libc::EBADF)));
     assert_eq!(asked.recv_timeout(BOUND), Ok(false));
     assert_eq!(read(&after, 0), Some(libc::EACCES));
+}
+
+#[test]
+fn a_source_that_is_refused_is_passed_by_once_and_then_comes_last() {
+    let driver = driver();
+    let handles = [Handle::good(), Handle::refused(), Handle::refused()];
+    let readers = handles.clone().map(|it| driver.open_source(it).unwrap());
+    for block in 0..4 {
+        assert_eq!(read(&readers[block as usize % 3], block), None, "{block}");
+    }
+    assert_eq!(handles.each_ref().map(|it| it.failed()), [0, 1, 1]);
+}
+
+#[test]
+fn each_source_is_tried_once_and_one_alone_if_the_server_is_silent() {
+    for (error, failed) in [(libc::EACCES, [2, 2, 2]), (libc::ETIMEDOUT, [0, 0, 2])] {
+        let driver = driver();
+        let handles = [(); 3].map(|()| Handle::failing(error));
+        let readers = handles.clone().map(|it| driver.open_source(it).unwrap());
+        // The engine asks once more for the block alone.
+        assert_eq!(ask(&readers[0], 0).recv_timeout(BOUND), Ok(false));
+        assert_eq!(handles.each_ref().map(|it| it.failed()), failed);
+        assert_eq!(read(&readers[0], 0), Some(error));
+    }
 }
