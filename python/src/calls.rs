@@ -30,7 +30,7 @@ use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyByteArray, PyBytes};
 use rustix::thread::gettid;
 
-use crate::fetch::{EAGAIN, EBADF, EIO, ESHUTDOWN, Object};
+use crate::fetch::{EAGAIN, EBADF, EIO, ESHUTDOWN, Failed, Object};
 use crate::fork::OfThisProcess;
 use crate::release::released;
 
@@ -67,6 +67,7 @@ pub(crate) fn collecting(phase: &str, _info: &Bound<'_, PyAny>) {
 pub(crate) struct Calls {
     queue: Mutex<Queue>,
     came: Condvar,
+    failed: Arc<Failed>,
 }
 
 #[derive(Debug, Default)]
@@ -83,6 +84,7 @@ struct Queue {
 #[derive(Debug)]
 struct Asked {
     object: Arc<Object>,
+    failed: Arc<Failed>,
     start: u64,
     end: u64,
     /// Which thread calls the function; zero while none does.
@@ -113,6 +115,7 @@ impl Calls {
     pub(crate) fn ask(&self, object: Arc<Object>, start: u64, end: u64) -> Answer {
         let asked = Arc::new(Asked {
             object,
+            failed: self.failed.clone(),
             start,
             end,
             caller: AtomicU32::new(0),
@@ -144,6 +147,11 @@ impl Calls {
                 self.put(asked.clone());
             }
         }
+    }
+
+    /// The objects that had a call that failed.
+    pub(crate) fn failed(&self) -> Arc<Failed> {
+        self.failed.clone()
     }
 
     fn put(&self, asked: Arc<Asked>) {
@@ -292,14 +300,30 @@ impl Call {
             let why = format!("{length} bytes for the range {start}..{end}: must be {wanted}");
             Err(PyOSError::new_err((EIO, why, object.name.to_string())))
         });
-        self.0
-            .answer(answer.map_err(|error| object.failed(py, error)));
+        match answer {
+            Ok(bytes) => {
+                object.succeeded(*start..*end);
+                self.0.answer(Ok(bytes));
+            }
+            Err(error) => self.failed(py, error),
+        }
     }
 
     /// The function raised this.
     fn fail(&self, py: Python<'_>, error: Bound<'_, PyAny>) {
-        let error = PyErr::from_value(error);
-        self.0.answer(Err(self.0.object.failed(py, error)));
+        self.failed(py, PyErr::from_value(error));
+    }
+}
+
+impl Call {
+    fn failed(&self, py: Python<'_>, error: PyErr) {
+        let Asked {
+            object,
+            failed,
+            start,
+            ..
+        } = &*self.0;
+        self.0.answer(Err(object.failed(py, *start, error, failed)));
     }
 }
 

@@ -4,14 +4,16 @@
 //! see [`calls`](crate::calls). Its answer is copied once, into the engine's memory, by the engine's thread.
 //!
 //! An answer of another length than was asked for is `EIO`: the object is not the one whose size
-//! was given. An exception of the function reaches the reader: as the cause of its `OSError`.
+//! was given. An exception of the function reaches the reader as the cause of its `OSError`, also where that of another
+//! file with the same object was called for it.
 //!
 //! The function may refer to the file that has it. The collector of garbage therefore sees it by way of the
 //! file's handle, and takes it away where nothing else refers to them.
 
 use std::fmt;
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use forerun_core::Profile;
 use forerun_io::arena::Target;
@@ -46,8 +48,52 @@ pub(crate) struct Object {
 struct References {
     /// None once the collector took it.
     function: Option<Py<PyAny>>,
-    /// The exception of the last call that failed.
-    failure: Option<Py<PyBaseException>>,
+    /// The last call that failed.
+    failure: Option<Failure>,
+}
+
+struct Failure {
+    /// Where its range begins.
+    start: u64,
+    number: i32,
+    exception: Py<PyBaseException>,
+}
+
+/// The objects of an engine that had a call that failed.
+#[derive(Debug, Default)]
+pub(crate) struct Failed(Mutex<Vec<Weak<Object>>>);
+
+impl Failed {
+    fn lock(&self) -> MutexGuard<'_, Vec<Weak<Object>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn add(&self, object: &Arc<Object>) {
+        let added = Arc::downgrade(object);
+        let mut objects = self.lock();
+        objects.retain(|object| object.strong_count() > 0 && !object.ptr_eq(&added));
+        objects.push(added);
+    }
+
+    /// An exception with this number of another file with the same object.
+    fn of_another(
+        &self,
+        py: Python<'_>,
+        object: &Object,
+        number: i32,
+    ) -> Option<Py<PyBaseException>> {
+        let objects: Vec<_> = self.lock().iter().filter_map(Weak::upgrade).collect();
+        let is_same = |of: &&Arc<Object>| of.name == object.name && of.version == object.version;
+        let find = |of: &Arc<Object>| {
+            let references = of.references();
+            let failure = references
+                .failure
+                .as_ref()
+                .filter(|it| it.number == number)?;
+            Some(failure.exception.clone_ref(py))
+        };
+        objects.iter().rev().filter(is_same).find_map(find)
+    }
 }
 
 impl Object {
@@ -83,23 +129,52 @@ impl Object {
     }
 
     /// The exception of a call as a number; it is kept for the reader.
-    pub(crate) fn failed(&self, py: Python<'_>, error: PyErr) -> i32 {
-        let error = error.into_value(py);
-        let number = error.bind(py).getattr("errno");
+    pub(crate) fn failed(
+        self: &Arc<Self>,
+        py: Python<'_>,
+        start: u64,
+        error: PyErr,
+        failed: &Failed,
+    ) -> i32 {
+        let exception = error.into_value(py);
+        let number = exception.bind(py).getattr("errno");
         let number = number.and_then(|number| number.extract());
-        let before = self.references().failure.replace(error);
+        let number = number.ok().filter(|number| *number > 0).unwrap_or(EIO);
+        let failure = Failure {
+            start,
+            number,
+            exception,
+        };
+        let before = self.references().failure.replace(failure);
         drop(before);
-        number.ok().filter(|number| *number > 0).unwrap_or(EIO)
+        failed.add(self);
+        number
     }
 
-    /// Makes the exception of the last call the cause of its reader's.
-    pub(crate) fn explain(&self, py: Python<'_>, error: PyErr) -> PyErr {
-        let failure = self.references().failure.take();
-        if let Some(failure) = failure {
-            error.set_cause(
-                py,
-                Some(PyErr::from_value(failure.into_bound(py).into_any())),
-            );
+    /// A call for this range went well: an exception in it explains nothing any more.
+    pub(crate) fn succeeded(&self, range: Range<u64>) {
+        let mut references = self.references();
+        let before = (references.failure).take_if(|failure| range.contains(&failure.start));
+        drop(references);
+        drop(before);
+    }
+
+    /// Makes the exception of the call with this number the cause of its reader's.
+    pub(crate) fn explain(
+        &self,
+        py: Python<'_>,
+        error: PyErr,
+        number: i32,
+        failed: Option<&Failed>,
+    ) -> PyErr {
+        let own = (self.references().failure).take_if(|failure| failure.number == number);
+        let cause = match own {
+            Some(own) => Some(own.exception),
+            None => failed.and_then(|failed| failed.of_another(py, self, number)),
+        };
+        if let Some(cause) = cause {
+            let cause = PyErr::from_value(cause.into_bound(py).into_any());
+            error.set_cause(py, Some(cause));
         }
         error
     }
@@ -111,7 +186,12 @@ impl Object {
             return Ok(());
         };
         visit.call(&references.function)?;
-        visit.call(&references.failure)
+        visit.call(
+            references
+                .failure
+                .as_ref()
+                .map(|failure| &failure.exception),
+        )
     }
 
     /// Lets go of the references.

@@ -20,7 +20,7 @@ use crate::announced::{Kept, Key};
 use crate::buffer::Writable;
 use crate::engine::{Engine, Running};
 use crate::errors;
-use crate::fetch::{DEVICE_MIN, Object};
+use crate::fetch::{DEVICE_MIN, EIO, Object};
 use crate::fork::OfThisProcess;
 use crate::hint;
 use crate::lines::Lines;
@@ -142,14 +142,21 @@ impl Handle {
         if is_over() {
             return over();
         }
-        if number(error) == Some(ESTALE) {
+        let code = number(error).unwrap_or(EIO);
+        if code == ESTALE {
             // The next one to open it gets the version that is there now.
             let kept = self.forget(&Key::Name(self.origin.name().into()));
             let _ = released(py, || drop(kept));
         }
         let error = errors::system(error, Some(self.origin.name().as_ref()));
         match &self.origin {
-            Origin::Fetched(object) => object.explain(py, error),
+            Origin::Fetched(object) => {
+                let running = self.engine.get().running_now();
+                let failed = running.as_ref().map(|running| running.calls.failed());
+                // The last one ends the engine, which may wait.
+                let _ = released(py, || drop(running));
+                object.explain(py, error, code, failed.as_deref())
+            }
             _ => error,
         }
     }

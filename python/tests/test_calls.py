@@ -185,6 +185,28 @@ def test_an_object_is_read_by_its_newest_function_and_the_one_before_is_collecte
     assert sum(end - start for start, end in calls) == SIZE
 
 
+def test_the_cause_of_an_error_is_the_exception_of_the_call_that_failed(engine):
+    failures = {}
+
+    def function(name):
+        def fetch(start, end):
+            if failure := failures.get(name):
+                raise failure
+            return bytes(end - start)
+
+        return fetch
+
+    other, own = (Handle.fetched(engine, function(name), "causes", "1", 1 << 40) for name in ["other", "own"])
+    failures["own"] = PermissionError(13, "refused")
+    assert own.pread(1, 0) == bytes(1)
+    # The other function is called for both from now on.
+    failures["other"] = TimeoutError(110, "silent")
+    for handle in (own, other):
+        with pytest.raises(TimeoutError) as raised:
+            handle.pread(1, 1 << 39)
+        assert raised.value.__cause__ is failures["other"]
+
+
 def test_a_function_that_was_let_go_is_an_error_and_no_crash(engine):
     handle = Handle.fetched(engine, lambda start, end: bytes(end - start), "kept", "1", SIZE)
     assert gc.is_tracked(handle)
