@@ -109,6 +109,7 @@ fn request(number: u32, arena: &Arc<Arena>) -> Box<Request> {
         target: Target::empty(arena.clone()),
         skip: 0,
         attempts: 0,
+        tried: Vec::new(),
         given_up: None,
     })
 }
