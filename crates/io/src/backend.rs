@@ -94,7 +94,7 @@ pub struct Request {
     pub attempts: u32,
     /// Sources that failed to read it, and their errors.
     pub tried: Vec<(Arc<dyn Source>, i32)>,
-    /// How a source that takes it can be told to give it up.
+    /// How a source that takes it can be told to give it up, and that it is to be.
     pub given_up: Option<Arc<GiveUp>>,
 }
 
@@ -109,6 +109,11 @@ impl Request {
     #[must_use]
     pub fn wanted(&self) -> u64 {
         self.bytes.saturating_sub(self.skip as u64)
+    }
+
+    /// Whether it is to be given up.
+    pub(crate) fn is_given_up(&self) -> bool {
+        self.given_up.as_ref().is_some_and(|it| it.is_asked())
     }
 }
 

@@ -5,7 +5,8 @@
 //! and a backend that completes one inside `submit` does not recurse.
 //!
 //! Except one whose frames a reader copies out of for long, into a page that is not there: that one is
-//! held, looked at each time the queue is emptied, and goes out first once its frames are clear.
+//! held, looked at each time the queue is emptied, and goes out first once its frames are clear. It ends if the engine
+//! gives it up meanwhile.
 //!
 //! Compiled a second time by `tests/interleavings`, which tries this in every order.
 

@@ -251,11 +251,16 @@ impl EngineHost {
 
     /// Empties the dispatch queue, unless another thread is at it, which then finds our requests.
     fn submit(&self) {
-        let is_clear = |request: &Request| threads::is_clear(self.domain, request.target.runs());
+        let is_clear = |request: &Request| {
+            request.is_given_up() || threads::is_clear(self.domain, request.target.runs())
+        };
         while let Some(request) = self.dispatch_queue.begin(is_clear) {
-            match self.becomes_clear(&request) {
-                true => self.hand_over(request),
-                false => self.dispatch_queue.hold(request),
+            if request.is_given_up() {
+                self.completed(request, Err(GIVEN_UP));
+            } else if self.becomes_clear(&request) {
+                self.hand_over(request);
+            } else {
+                self.dispatch_queue.hold(request);
             }
             self.dispatch_queue.end();
         }
@@ -405,7 +410,7 @@ impl EngineHost {
             }
             // Every reader of the file closed it before the request reached the device.
             Err(_) if request.source.is_none() => Some(FetchOutcome::Cancelled { blocks: 0 }),
-            Err(GIVEN_UP) if request.given_up.as_ref().is_some_and(|it| it.is_asked()) => {
+            Err(GIVEN_UP) if request.is_given_up() => {
                 let blocks = request.target.filled() / request.target.arena().block_bytes();
                 let blocks = u32::try_from(blocks).unwrap_or(u32::MAX);
                 Some(FetchOutcome::Cancelled { blocks })
@@ -553,5 +558,46 @@ mod tests {
         assert_eq!((other, held), (Ok(Ok(true)), Ok(true)));
         let (_, (_reader, held)) = asked.unwrap();
         assert_eq!(held.recv_timeout(BOUND), Ok(true));
+    }
+
+    #[test]
+    fn a_request_that_a_copy_holds_up_for_long_is_given_up_and_its_other_blocks_are_fetched() {
+        const BLOCKS: u64 = 32;
+        let ask_all = |driver: &Driver| {
+            let reader = driver.open_generated(1, 1, 1 << 20).unwrap();
+            let (tell, told) = channel();
+            reader.when_resident(0, (BLOCKS << 12) as usize, true, |_| ());
+            for block in 0..BLOCKS {
+                let tell = tell.clone();
+                reader.when_resident(block << 12, 1, true, move |_| tell.send(block).unwrap());
+            }
+            (reader, told)
+        };
+        let receive = |told: &Receiver<u64>, count| {
+            let blocks = (0..count).map(|_| told.recv_timeout(BOUND));
+            blocks.collect::<Result<Vec<_>, _>>()
+        };
+        let first = driver();
+        let (_reader, told) = ask_all(&first);
+        receive(&told, BLOCKS).unwrap();
+        let frame = first
+            .engine_host()
+            .find_exactly(FileId(0), Block(BLOCKS as u32 / 2));
+        // The same frame in another driver.
+        let driver = driver();
+        let domain = driver.engine_host().domain;
+        let announcer = threads::announcer().unwrap();
+        let hazard = announcer.hold(domain, frame.unwrap(), || true).unwrap();
+        let (tell, asked) = channel();
+        std::thread::spawn(move || {
+            let (reader, told) = ask_all(&driver);
+            let others = receive(&told, BLOCKS - 1);
+            tell.send((others, told, reader, driver)).unwrap();
+        });
+        let asked = asked.recv_timeout(2 * BOUND);
+        drop(hazard);
+        let (others, told, _reader, _driver) = asked.unwrap();
+        others.unwrap();
+        receive(&told, 1).unwrap();
     }
 }

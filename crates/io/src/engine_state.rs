@@ -108,7 +108,7 @@ pub(crate) struct EngineState {
         reason = "boxed once, on its way through several queues"
     )]
     pub(crate) fetches: Vec<Box<Request>>,
-    /// Requests of servers, which can perhaps be given up.
+    /// How requests are given up, where their source can or a copy holds them up.
     give_ups: HashMap<RequestId, Arc<GiveUp>>,
     /// Those that are to be.
     pub(crate) given_up: Vec<Arc<GiveUp>>,
@@ -449,10 +449,8 @@ impl EngineState {
         };
         self.in_flight += 1;
         let file = extent.file;
-        let is_served = source.as_ref().is_some_and(|source| source.is_served());
-        let given_up = is_served.then(Arc::<GiveUp>::default);
-        self.give_ups
-            .extend(given_up.clone().map(|give_up| (number, give_up)));
+        let given_up = Arc::<GiveUp>::default();
+        self.give_ups.insert(number, given_up.clone());
         self.fetches.push(Box::new(Request {
             number,
             device,
@@ -467,7 +465,7 @@ impl EngineState {
             skip: 0,
             attempts: 0,
             tried: Vec::new(),
-            given_up,
+            given_up: Some(given_up),
         }));
     }
 
