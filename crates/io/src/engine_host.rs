@@ -416,29 +416,31 @@ impl EngineHost {
                 Some(FetchOutcome::Cancelled { blocks })
             }
             Err(error) if Self::goes_on_by_another(state, request, error) => None,
-            Err(error) => failed(request.tried.first().map_or(error, |(_, first)| *first)),
+            Err(error) => {
+                state.catalog.failed(request.file, &request.tried);
+                failed(request.tried.first().map_or(error, |(_, first)| *first))
+            }
         }
     }
 
     /// Whether a request whose source failed is carried out by that of another reader, whose descriptor or
-    /// credentials may be good. A local disk, and a server that is silent, fail alike for all of them, so there it
-    /// is only tried by one that was opened since.
+    /// credentials may be good: all are tried where this one's are refused. Whatever else fails fails alike for all of
+    /// them, and may take long, so it is tried by one that was opened since, and no other.
     fn goes_on_by_another(state: &EngineState, request: &mut Request, error: i32) -> bool {
         let known = state.catalog.get(request.file);
         let (Some(known), Some(source)) = (known, &mut request.source) else {
             return false;
         };
         request.tried.push((source.clone(), error));
-        let is_its_own = source.is_served() && error != libc::ETIMEDOUT;
-        let most = if is_its_own { usize::MAX } else { 1 };
+        let is_refused = [libc::EACCES, libc::EPERM, libc::EBADF, libc::ESTALE].contains(&error);
+        let most = if is_refused { usize::MAX } else { 1 };
         let mut sources = known.sources().take(most);
         let is_tried = |of: &Arc<_>| request.tried.iter().any(|(it, _)| Arc::ptr_eq(it, of));
         let Some(next) = sources.find(|of| !is_tried(of)) else {
             return false;
         };
         source.clone_from(next);
-        request.attempts += 1;
-        request.attempts < ATTEMPTS_MAX
+        request.tried.len() < ATTEMPTS_MAX as usize
     }
 
     /// The counters as of now.

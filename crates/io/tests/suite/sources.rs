@@ -210,14 +210,34 @@ fn a_source_that_is_refused_is_passed_by_once_and_then_comes_last() {
 }
 
 #[test]
-fn each_source_is_tried_once_and_one_alone_if_the_server_is_silent() {
-    for (error, failed) in [(libc::EACCES, [2, 2, 2]), (libc::ETIMEDOUT, [0, 0, 2])] {
+fn a_good_source_is_found_behind_any_number_that_are_refused() {
+    for refused in [1, 15, 16, 40] {
+        let driver = driver();
+        let good = driver.open_source(Handle::good()).unwrap();
+        let _others: Vec<_> = (0..refused)
+            .map(|_| driver.open_source(Handle::refused()).unwrap())
+            .collect();
+        let tries = (0..4).find(|block| read(&good, *block).is_none());
+        assert!(tries.is_some(), "{refused}");
+        assert_eq!(read(&good, 9), None, "{refused}");
+    }
+}
+
+#[test]
+fn each_source_is_tried_once_where_it_is_refused_and_one_alone_where_the_server_fails() {
+    for (error, failed) in [
+        (libc::EACCES, [2, 2, 2]),
+        (libc::ESTALE, [2, 2, 2]),
+        (libc::ETIMEDOUT, [0, 1, 1]),
+        (libc::EIO, [0, 1, 1]),
+        (libc::ENOENT, [0, 1, 1]),
+    ] {
         let driver = driver();
         let handles = [(); 3].map(|()| Handle::failing(error));
         let readers = handles.clone().map(|it| driver.open_source(it).unwrap());
         // The engine asks once more for the block alone.
         assert_eq!(ask(&readers[0], 0).recv_timeout(BOUND), Ok(false));
-        assert_eq!(handles.each_ref().map(|it| it.failed()), failed);
+        assert_eq!(handles.each_ref().map(|it| it.failed()), failed, "{error}");
         assert_eq!(read(&readers[0], 0), Some(error));
     }
 }
