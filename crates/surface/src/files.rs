@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use forerun_core::journal::MAGIC;
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, linkat, open};
+use rustix::fs::{AtFlags, CWD, FlockOperation, Mode, OFlags, flock, linkat, open};
 use rustix::io::Errno;
 use tempfile::NamedTempFile;
 
@@ -359,22 +359,33 @@ pub struct RunFile {
 }
 
 impl RunFile {
-    /// Opens it, and changes nothing that is there.
+    /// Opens it, and changes nothing that is there. A link to a file that is not there makes that file.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// It cannot be written, or is written to already, by another run or option.
     pub fn open(target: &Path) -> Result<Self, Failure> {
         check_target(target)?;
-        let mut options = File::options();
-        let options = options.write(true);
-        let (file, is_new) = match options.clone().create_new(true).open(target) {
-            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => (options.open(target), false),
-            made => (made, true),
-        };
+        let is_new = !target.exists();
+        let file = File::options()
+            .write(true)
+            .create(is_new)
+            .truncate(false)
+            .open(target);
+        let file = file.map_err(|e| Failure::unusable(target, plain(&e)))?;
+        let is_file = file.metadata().is_ok_and(|there| there.is_file());
+        // Where a file system has no locks this is not seen.
+        if is_file
+            && flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK)
+        {
+            return Err(Failure::unusable(
+                target,
+                "is written to already, by another run or option",
+            ));
+        }
         Ok(Self {
-            target: target.to_owned(),
-            file: file.map_err(|e| Failure::unusable(target, plain(&e)))?,
-            is_new,
+            target: target.canonicalize().unwrap_or_else(|_| target.to_owned()),
+            file,
+            is_new: is_new && is_file,
             has_begun: Arc::default(),
         })
     }
@@ -585,6 +596,25 @@ mod tests {
             assert_eq!(said.is_empty(), why.is_empty(), "{name}: {said}");
         }
         assert!(at("new").is_dir() && !at("missing").exists());
+    }
+
+    #[test]
+    fn a_file_has_one_run_that_writes_to_it_by_whatever_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        std::os::unix::fs::symlink(at("file"), at("link")).unwrap();
+        for names in [["link", "file"], ["file", "link"], ["file", "file"]] {
+            let first = RunFile::open(&at(names[0])).unwrap();
+            let second = RunFile::open(&at(names[1])).unwrap_err().to_string();
+            assert!(
+                second.ends_with("is written to already, by another run or option"),
+                "{second}"
+            );
+            drop(first);
+            assert!(!at("file").exists() && at("link").is_symlink());
+        }
+        let both = [(); 2].map(|()| RunFile::open(Path::new("/dev/null")));
+        assert!(both.iter().all(Result::is_ok));
     }
 
     #[test]

@@ -147,9 +147,13 @@ fn a_journal_replaces_no_other_file_and_lies_in_neither_folder() {
             assert!(said.contains(why), "{said}");
         }
     }
-    let both = path("both");
-    let said = refused(folder.path(), &["--journal", &both, "--record", &both]);
-    assert!(said.contains("is the file of --journal, too"), "{said}");
+    symlink(path("both"), path("dangling")).unwrap();
+    for record in ["both", "dangling"] {
+        let flags = ["--journal", &path("both"), "--record", &path(record)];
+        let said = refused(folder.path(), &flags);
+        assert!(said.contains("is written to already"), "{said}");
+        assert!(!fs::exists(path("both")).unwrap());
+    }
     for (name, count) in [("source", 1), ("point", 0)] {
         assert_eq!(fs::read_dir(path(name)).unwrap().count(), count, "{name}");
     }

@@ -82,7 +82,7 @@ pub(super) fn time(field: &'static str, word: &[u8], unit_ns: u64) -> Result<u64
     // A count of milliseconds since 1970 is as many seconds as no clock holds.
     let accepted = match unit_ns {
         SECOND => {
-            "a decimal number of seconds below 2^64 ns (584 years); other units are columns named time_ms, time_us or time_ns, or --columns with time-unit"
+            "a decimal number of seconds below 2^64 ns (584 years); of a csv other units are columns named time_ms, time_us or time_ns, and time-unit of --columns"
         }
         _ => "a decimal number below 2^64 ns (584 years)",
     };
