@@ -302,7 +302,7 @@ impl EngineState {
         known.is_some_and(|known| known.version.count() == count)
     }
 
-    /// Closes a reader. The engine answers its reads no more: those who wait, to be dropped without the lock.
+    /// Closes a reader. The engine answers its reads no more: its waiters, to be dropped without the lock.
     pub(crate) fn close(&mut self, reader: ReaderId, file: FileId) -> Vec<Arc<Waiter>> {
         let Some(position) = self.readers.get(reader.0).cloned() else {
             return Vec::new();

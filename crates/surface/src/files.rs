@@ -349,7 +349,7 @@ impl NewFile {
 }
 
 /// A file that is written under its own name while a run goes on. A run that does not come about leaves the file that was
-/// there, or none: what is written before [`RunFile::begin`] is dropped.
+/// there, or none: writes before [`RunFile::begin`] are dropped.
 #[derive(Debug)]
 pub struct RunFile {
     target: PathBuf,

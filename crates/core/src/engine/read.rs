@@ -133,7 +133,7 @@ impl Engine {
         }
     }
 
-    /// The missing blocks of a read, and what its reader reads next; of an idle read nothing else.
+    /// The missing blocks of a read, with its reader's next window; of an idle read nothing else.
     fn fetch_for(&mut self, wants: Wants, reader: ReaderId, access: Access) {
         match (wants, self.file_id_of(reader)) {
             (Wants::Idle, Some(file)) => self.fetch_only(reader, access.extent(file)),

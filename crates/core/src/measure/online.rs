@@ -6,7 +6,7 @@
 //!
 //! Costs: [lines](super::costs) through the times of requests that were alone, or on
 //! [one server](super::single) through the times since the request before. On several others only ever slow a request: four
-//! that took less than half of what they do alone count too, by their [mean](super::together), as one may be fast by chance.
+//! that took less than half of their times alone count too, by their [mean](super::together), as one may be fast by chance.
 //!
 //! Servers, by [Little's law](super::servers) over epochs of requests that were not alone.
 //!

@@ -1,6 +1,6 @@
 //! Together: requests that are one observation of the costs.
 //!
-//! The time of one says little where it was told of with others, or passed beside them: the sum says what each
+//! The time of one says little where it was told of with others, or passed beside them: the sum says how long each
 //! took on the average. So each gets the part of the sum that it would take alone, and each kind, those that
 //! continue the one before and the others, is learned once, by its mean length and its mean time.
 //!

@@ -274,7 +274,7 @@ impl Queue {
         self.take(ticket).map(|want| want.fetch)
     }
 
-    /// A reader is gone, and its number may be another's soon, who owes nothing for it; the requests that are left.
+    /// A reader is gone. Its number may be another's soon, which owes nothing for it; the requests that are left.
     pub(super) fn disown(&mut self, reader: ReaderId) -> Vec<RequestId> {
         let mut left = Vec::new();
         for want in self.wants.values_mut() {

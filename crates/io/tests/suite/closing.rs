@@ -1,4 +1,4 @@
-//! The end of what a driver was given: a source's when its last reader and its last fetch are over, a call's when its
+//! The ends of a driver's sources and calls: a source's when its last reader and its last fetch are over, a call's when its
 //! reader is. Neither ends under the engine's lock.
 //!
 //! A wait that would not end is cut after [`BOUND`].

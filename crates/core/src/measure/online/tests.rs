@@ -1,4 +1,4 @@
-//! Online: what is estimated of disks, arrays and servers whose costs are known.
+//! Online: estimates of disks, arrays and servers whose costs are known.
 
 use alloc::vec::Vec;
 use std::println;
