@@ -163,6 +163,11 @@ pub trait Ahead {
     fn servers(&self) -> u32 {
         1
     }
+    /// Requests of one stream on which the device works at once: its windows grow so many times as fast, since a
+    /// window in so many requests takes no longer than one.
+    fn servers_a_stream(&self) -> u32 {
+        1
+    }
     /// Blocks ahead that the memory can take now. A window that is read from its end must not be
     /// longer: it would lose the part that its reader comes to first.
     fn room(&self) -> u32 {

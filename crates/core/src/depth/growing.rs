@@ -12,21 +12,20 @@
 //! part of these servers, and windows as long as they may have together:
 //!
 //! ```text
-//! window = max(D, alpha x consumed, min(consumed, D x servers / streams))
+//! n      = servers / streams
+//! window = max(D, alpha x consumed, min(max(consumed, n x read), n x D))
 //! ```
 //!
 //! A store of 16 servers and D of 2.4 MB: its only reader gets 2.4 MB until it has consumed as much,
-//! then as many bytes as it has consumed, up to 38 MB. Of 16 readers each gets 2.4 MB at first. No
-//! more bytes are wasted than were used, and no other stream waits for them.
-//!
-//! A window that is longer than one read of its reader and shorter than two is as long as two: D of 180 kB
-//! and reads of 128 KiB give 256 KiB.
+//! or 16 MiB in reads of 1 MiB, one for each server; then as many bytes as it has consumed, up to 38 MB. Of 16 readers
+//! each gets 2.4 MB at first. No other stream waits for the bytes that are wasted. A window that is longer than one read
+//! of its reader and shorter than two is as long as two: D of 180 kB and reads of 128 KiB give 256 KiB.
 //!
 //! Goes beyond Li et al. 2004, whose depth is the case alpha = 0 (`docs/DIFFERENCES.md`).
 
 use alloc::boxed::Box;
 
-use super::{Depth, DeviceFacts, StreamFacts};
+use super::{Depth, DeviceFacts, NEW_DEPTHS_MAX, StreamFacts};
 use crate::spec::{Knows, Method, Param, Spec};
 use crate::units::{Bytes, scaled};
 
@@ -63,9 +62,13 @@ impl Depth for Growing {
         let competitive = device.depth(stream.location);
         let grown = Bytes(scaled(stream.consumed.0, self.alpha_percent, 100));
         let servers = u64::from(device.servers_a_stream());
-        let wide = Bytes(competitive.0.saturating_mul(servers)).min(stream.consumed);
-        let longest = grown.max(wide);
-        let allowed = match stream.waited {
+        let wide = competitive.0.saturating_mul(servers);
+        let wide = Bytes(wide).min(stream.consumed);
+        let first = stream.asked.min(competitive).0;
+        let first = Bytes(first.saturating_mul(servers.min(NEW_DEPTHS_MAX)));
+        let longest = grown.max(wide).max(first);
+        let waits = stream.waited || stream.consumed == Bytes(0);
+        let allowed = match waits {
             true => longest,
             false => longest.min(stream.last_window),
         };
@@ -112,6 +115,33 @@ mod tests {
             };
             let limit = METHOD.of(&[25]).limit(&stream, &device);
             assert_eq!(limit, Bytes(expected), "{stream:?}");
+        }
+    }
+
+    /// A store of 30 ms and 80 MB/s a request has a competitive depth of 2,400,000 bytes.
+    #[test]
+    fn a_stream_of_a_store_begins_with_a_read_for_each_of_its_servers() {
+        let store = Profile::constant(crate::units::Nanos(30_000_000), 80_000_000).unwrap();
+        let store = store.with_servers(16).unwrap().with_most(256);
+        for (streams, asked, expected) in [
+            (1, 65_536, 2_400_000),
+            (1, 1_000_000, 16_000_000),
+            (1, 10_000_000, 38_400_000),
+            (8, 1_000_000, 2_400_000),
+            (8, 2_000_000, 4_000_000),
+            (64, 1_000_000, 2_400_000),
+        ] {
+            let device = DeviceFacts::new(&store, Bytes(0), streams);
+            let stream = StreamFacts {
+                asked: Bytes(asked),
+                ..StreamFacts::default()
+            };
+            let limit = METHOD.of(&[25]).limit(&stream, &device);
+            assert_eq!(
+                limit,
+                Bytes(expected),
+                "{streams} streams, reads of {asked}"
+            );
         }
     }
 }

@@ -18,7 +18,8 @@
 //!    before all this.
 //!
 //! Sizes: first window and ramp as in `initial_size` and `next_size`. With a limit of 32 pages
-//! and reads of one page this gives Wu 2010's Table 2: (0, 4, 3), (4, 8, 8), (12, 16, 16).
+//! and reads of one page this gives Wu 2010's Table 2: (0, 4, 3), (4, 8, 8), (12, 16, 16). With patterns, windows on a
+//! store grow so many times as fast as it has servers for the stream.
 //!
 //! Rules that differ from the paper: `docs/DIFFERENCES.md`.
 
@@ -296,7 +297,12 @@ impl OnDemand {
     /// The published rule.
     fn forward(&mut self, cause: Cause, access: &Access, ahead: &dyn Ahead) -> Option<Window> {
         if let Some(window) = self.expected(access.block, ahead) {
-            let size = next_size(self.decided, ahead.limit());
+            let servers = self
+                .patterns
+                .as_ref()
+                .map_or(1, |_| ahead.servers_a_stream());
+            let decided = self.decided.saturating_mul(servers);
+            let size = next_size(decided, ahead.limit());
             let start = Block(window.start.0 + window.size);
             return match self.is_among {
                 true => self.open_among(start, size, size.div_ceil(2)),
@@ -349,6 +355,24 @@ mod tests {
     /// A file of which a part was read and is there.
     struct Read(Range<u32>);
 
+    /// A device that works on so many requests of one stream at once, and a file with nothing there.
+    struct Servers(u32);
+
+    impl Ahead for Servers {
+        fn limit(&self) -> u32 {
+            1024
+        }
+        fn cached(&self, _: Block) -> bool {
+            false
+        }
+        fn unread(&self, _: Block) -> bool {
+            false
+        }
+        fn servers_a_stream(&self) -> u32 {
+            self.0
+        }
+    }
+
     impl Ahead for Read {
         fn limit(&self) -> u32 {
             32
@@ -371,6 +395,28 @@ mod tests {
         let mut detect = METHOD.of(&[0, context, 0]);
         let window = detect.trigger(cause, access, &Read(read))?;
         Some((window.start.0, window.size, window.async_size))
+    }
+
+    #[test]
+    fn windows_grow_as_many_times_as_fast_as_the_device_has_servers_for_the_stream() {
+        for (servers, expected) in [
+            (1, [64, 128, 256]),
+            (4, [64, 512, 1024]),
+            (8, [64, 1024, 1024]),
+        ] {
+            let mut detect = METHOD.of(&[0, 0, 1]);
+            let mut next = 0;
+            let sizes = expected.map(|_| {
+                let access =
+                    Access::new(Block(next), 16).with_previous(next.checked_sub(1).map(Block));
+                let window = detect
+                    .trigger(Cause::Miss, &access, &Servers(servers))
+                    .unwrap();
+                next = window.start.0 + window.size;
+                window.size
+            });
+            assert_eq!(sizes, expected, "{servers} servers");
+        }
     }
 
     #[test]

@@ -30,6 +30,7 @@ struct View<'a> {
     room: u32,
     block_bytes: u64,
     in_flight_max: u32,
+    servers_a_stream: u32,
     device: &'a Device,
     location: Bytes,
 }
@@ -59,6 +60,10 @@ impl Ahead for View<'_> {
         self.device.profile().servers().min(self.in_flight_max)
     }
 
+    fn servers_a_stream(&self) -> u32 {
+        self.servers_a_stream
+    }
+
     fn room(&self) -> u32 {
         self.room
     }
@@ -73,6 +78,8 @@ struct Bounds {
     limit: u32,
     /// Most blocks that the share of memory allows.
     room: u32,
+    /// Requests of the stream on which the device works at once.
+    servers: u32,
 }
 
 impl Engine {
@@ -246,6 +253,7 @@ impl Engine {
             room: spare.saturating_sub(self.memory.reserve()),
             block_bytes: self.setup.settings.block_bytes.into(),
             in_flight_max: self.setup.settings.in_flight_max,
+            servers_a_stream: bounds.servers,
             device,
             location: place.position,
         };
@@ -272,11 +280,20 @@ impl Engine {
         let asked = u64::from(access.count);
         // More than the memory holds would be given up before it is read.
         let frames = self.memory.frames_usable();
-        let limit = saturate(self.deep(reader, access, stream)?).min(frames);
+        let (_, device) = self.device_of(reader, access.block)?;
+        let device = DeviceFacts {
+            profile: device.profile(),
+            distance: device.distance(),
+            streams: saturate(self.streams_with(stream)),
+        };
+        let servers = device.servers_a_stream();
+        let limit = self.deep(reader, access, stream, &device)?;
+        let limit = saturate(limit).min(frames);
         let Some(share) = self.share(stream) else {
             return Some(Bounds {
                 limit,
                 room: u32::MAX,
+                servers,
             });
         };
         let room = share.saturating_sub(stream.ahead()).max(asked);
@@ -285,14 +302,21 @@ impl Engine {
         Some(Bounds {
             limit: limit.min(saturate(room)),
             room: saturate(room),
+            servers,
         })
     }
 
     /// Limit of the depth method, in blocks instead of bytes, and cut to the slice: of each member
     /// of the file's layout alike, since a long window spreads over all of them.
-    fn deep(&self, reader: ReaderId, access: &Access, stream: &Stream) -> Option<u64> {
+    fn deep(
+        &self,
+        reader: ReaderId,
+        access: &Access,
+        stream: &Stream,
+        device: &DeviceFacts<'_>,
+    ) -> Option<u64> {
         let unit = self.block_bytes();
-        let (here, device) = self.device_of(reader, access.block)?;
+        let (here, _) = self.device_of(reader, access.block)?;
         let end = stream.next_block().unwrap_or(access.block);
         let (next, next_device) = self.device_of(reader, end)?;
         let all = u64::from(self.spread(self.readers.reader(reader)?.file));
@@ -303,12 +327,7 @@ impl Engine {
             waited: stream.waited,
             location: here.position,
         };
-        let device = DeviceFacts {
-            profile: device.profile(),
-            distance: device.distance(),
-            streams: saturate(self.streams_with(stream)),
-        };
-        let limit = self.setup.depth.limit(&facts, &device).0;
+        let limit = self.setup.depth.limit(&facts, device).0;
         let slice = self.queues.slice_left(next_device, next.position.0).0;
         let slice = slice.saturating_mul(all);
         let times = if self.setup.depth.is_for_each_device() {
