@@ -241,9 +241,9 @@ impl Costs {
             .collect()
     }
 
-    /// Whether times of a kind are clipped.
-    pub(super) fn knows(&self, kind: usize) -> bool {
-        self.kinds[kind].count >= GAIN
+    /// Whether times of requests so far apart are clipped.
+    pub(super) fn knows(&self, distance: Bytes) -> bool {
+        self.kinds[usize::from(distance.0 > 0)].count >= GAIN
     }
 
     /// A request took so long alone.

@@ -14,7 +14,7 @@ use super::Sample;
 use super::costs::{Costs, HOST_COST};
 use super::together::Together;
 use crate::profile::SWITCHING_MAX;
-use crate::units::{Bytes, Nanos};
+use crate::units::Nanos;
 
 /// A request that had the device for itself after so many in a row that had is taken as it is.
 const ALONE: u32 = 128;
@@ -58,8 +58,16 @@ impl Single {
                 true => self.hidden,
                 false => 0,
             };
-            let request = Request::new(costs, sample, own, hidden);
-            self.convoy.add(costs, &request);
+            let took = own.saturating_add(hidden);
+            let expected = expected.max(1);
+            self.convoy.add(
+                costs,
+                Own {
+                    request: sample,
+                    took,
+                    expected,
+                },
+            );
         } else if kind == 1 {
             let part = match own.abs_diff(expected) > expected / 2 {
                 true => 2,
@@ -75,8 +83,13 @@ impl Single {
     /// A request ended on a device of several servers, which may be one a moment later: then a convoy that is under way
     /// is known from its beginning.
     pub(super) fn pass(&mut self, costs: &Costs, sample: &Sample, before: Nanos) {
-        let own = sample.ended.since(sample.sent.max(before)).0;
-        self.convoy.pass(&Request::new(costs, sample, own, 0));
+        let took = sample.ended.since(sample.sent.max(before)).0;
+        let expected = costs.expected(sample.distance, sample.bytes).0.max(1);
+        self.convoy.pass(Own {
+            request: sample,
+            took,
+            expected,
+        });
     }
 
     /// Requests whose time is not told apart yet.
@@ -85,36 +98,17 @@ impl Single {
     }
 }
 
-/// A request, and the time since the one before.
+/// A request, so much of whose time was its own, where so much was expected.
 #[derive(Clone, Copy, Debug)]
-struct Request {
-    sent: Nanos,
-    ended: Nanos,
-    distance: Bytes,
-    bytes: Bytes,
+struct Own<'a> {
+    request: &'a Sample,
     took: u64,
     expected: u64,
 }
 
-impl Request {
-    /// So much of the time between the two ends was its own, and `hidden` more.
-    fn new(costs: &Costs, sample: &Sample, own: u64, hidden: u64) -> Self {
-        Self {
-            sent: sample.sent,
-            ended: sample.ended,
-            distance: sample.distance,
-            bytes: sample.bytes,
-            took: own.saturating_add(hidden),
-            expected: costs.expected(sample.distance, sample.bytes).0.max(1),
-        }
-    }
-
+impl Own<'_> {
     fn is_late(&self) -> bool {
         self.took > self.expected.saturating_add(self.expected / 2)
-    }
-
-    fn kind(&self) -> usize {
-        usize::from(self.distance.0 > 0)
     }
 }
 
@@ -131,50 +125,55 @@ struct Convoy {
 }
 
 impl Convoy {
-    fn add(&mut self, costs: &mut Costs, request: &Request) {
-        if !self.has_part(request) {
+    fn add(&mut self, costs: &mut Costs, own: Own<'_>) {
+        if !self.has_part(own) {
             self.end(costs);
-            if !request.is_late() && costs.knows(request.kind()) {
-                return costs.learn(request.distance, request.bytes, Nanos(request.took));
+            let Sample {
+                distance, bytes, ..
+            } = *own.request;
+            if !own.is_late() && costs.knows(distance) {
+                return costs.learn(distance, bytes, Nanos(own.took));
             }
         }
-        self.push(request);
+        self.push(own);
     }
 
     /// The times of its requests are learned elsewhere.
-    fn pass(&mut self, request: &Request) {
-        if !self.has_part(request) {
+    fn pass(&mut self, own: Own<'_>) {
+        if !self.has_part(own) {
             *self = Self::default();
-            if !request.is_late() {
+            if !own.is_late() {
                 return;
             }
         }
-        self.push(request);
+        self.push(own);
     }
 
     /// Whether a request was told of with the first, in whose time it passed: it was there when that ended, and took less than
     /// a quarter of its time. On a disk one that continues a late one passes after it, so one of a kind that is not here took less than a
     /// quarter of its expected time, or no more than its host needs for it where the first took more than four times its own.
-    fn has_part(&self, request: &Request) -> bool {
-        let was_there = request.sent < self.told;
-        let is_short = request.took < self.first / PART;
-        let is_alike = self.all.has(request.distance);
-        let is_told = self.is_clear && request.took < HOST_COST;
-        let is_early = is_told || request.took < request.expected / PART;
+    fn has_part(&self, own: Own<'_>) -> bool {
+        let was_there = own.request.sent < self.told;
+        let is_short = own.took < self.first / PART;
+        let is_alike = self.all.has(own.request.distance);
+        let is_told = self.is_clear && own.took < HOST_COST;
+        let is_early = is_told || own.took < own.expected / PART;
         was_there && is_short && (is_alike || is_early)
     }
 
-    fn push(&mut self, request: &Request) {
+    fn push(&mut self, own: Own<'_>) {
+        let Own {
+            request,
+            took,
+            expected,
+        } = own;
         if self.all.requests() == 0 {
-            self.first = request.took;
+            self.first = took;
             self.told = request.ended;
-            self.is_clear = request.took / PART > request.expected;
+            self.is_clear = took / PART > expected;
         }
-        let Request {
-            distance, bytes, ..
-        } = *request;
         self.all
-            .push(distance, bytes, request.took, request.expected);
+            .push(request.distance, request.bytes, took, expected);
     }
 
     fn end(&mut self, costs: &mut Costs) {
