@@ -38,7 +38,6 @@ mod direction;
 pub mod dispatch;
 pub mod engine;
 mod files_ahead;
-mod fixed_map;
 pub mod folder;
 pub mod hinted;
 pub mod journal;

@@ -14,11 +14,11 @@ use alloc::vec::Vec;
 
 use crate::bits::Bits;
 use crate::budget::Shares;
-use crate::fixed_map::FixedMap;
 use crate::reclaim::{Cache, Event, Queue, Reclaim, Victim};
 use crate::split::Split;
 use crate::table::{Frame, Links, Table, flag};
 use crate::units::{Bytes, Nanos, ReaderId};
+use alloc::collections::BTreeMap;
 
 /// Bytes charged beyond the table's.
 #[derive(Clone, Copy, Debug)]
@@ -46,7 +46,7 @@ pub(crate) struct Memory {
     /// Frames that the plan holds.
     held: Bits,
     /// Pins of a frame beyond the first one.
-    repinned: FixedMap<u32, u32>,
+    repinned: BTreeMap<u32, u32>,
     /// Most frames that were not free at once, those set aside included.
     taken_peak: u32,
     block_bytes: u32,
@@ -75,7 +75,7 @@ impl Memory {
             untouched: 0,
             aside: Queue::default(),
             held: Bits::default(),
-            repinned: FixedMap::default(),
+            repinned: BTreeMap::default(),
             taken_peak: 0,
             block_bytes,
         }

@@ -40,13 +40,13 @@ pub(crate) use self::queue::{Class, Want, Wanted};
 pub(crate) use self::request::Request;
 use self::request::Requests;
 use crate::dispatch::Dispatch;
-use crate::fixed_map::FixedMap;
 use crate::known;
 use crate::measure::Measure;
 use crate::profile::Profile;
 use crate::settings::Settings;
 use crate::spec::Choice;
 use crate::units::{Block, DeviceId, Extent, Nanos, ReadId, ReaderId, RequestId, saturate};
+use alloc::collections::BTreeMap;
 
 /// The invariants by which devices and queued requests are found.
 pub(crate) const DEVICE: &str = "a request is for a known device";
@@ -56,7 +56,7 @@ const QUEUED: &str = "a queue holds requests that exist";
 #[derive(Debug)]
 pub(crate) struct Queues {
     dispatch: Box<dyn Dispatch>,
-    devices: FixedMap<DeviceId, Device>,
+    devices: BTreeMap<DeviceId, Device>,
     requests: Requests,
     measure: Choice<Box<dyn Measure>>,
     /// Most requests of a device, whatever it can work on.
@@ -72,7 +72,7 @@ impl Queues {
         let request_max = settings.request_max.0 / block_bytes;
         Self {
             dispatch: settings.dispatch.build(),
-            devices: FixedMap::default(),
+            devices: BTreeMap::default(),
             requests: Requests::default(),
             measure: settings.measure.clone(),
             in_flight_max: settings.in_flight_max,
@@ -106,7 +106,7 @@ impl Queues {
         self.devices.get(&id)
     }
 
-    /// All devices, in no order.
+    /// All devices, in the order of their numbers.
     pub(crate) fn ids(&self) -> impl Iterator<Item = DeviceId> {
         self.devices.keys().copied()
     }
@@ -115,9 +115,7 @@ impl Queues {
     pub(crate) fn wanted(&self) -> Vec<DeviceId> {
         let wanted = self.devices.iter();
         let wanted = wanted.filter(|(_, device)| device.queue.is_wanted());
-        let mut wanted: Vec<DeviceId> = wanted.map(|(id, _)| *id).collect();
-        wanted.sort_unstable();
-        wanted
+        wanted.map(|(id, _)| *id).collect()
     }
 
     /// A fetch decided; it waits for nothing yet.

@@ -11,11 +11,11 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use crate::detect::Detect;
-use crate::fixed_map::FixedMap;
 use crate::known;
 use crate::layout::LayoutMap;
 use crate::stream::Streams;
 use crate::units::{Block, Bytes, FileId, ReaderId};
+use alloc::collections::BTreeMap;
 
 /// How requests of a file come.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -53,8 +53,8 @@ pub(crate) struct Reader {
 /// See the [module](self).
 #[derive(Debug, Default)]
 pub(crate) struct Readers {
-    files: FixedMap<FileId, File>,
-    readers: FixedMap<ReaderId, Reader>,
+    files: BTreeMap<FileId, File>,
+    readers: BTreeMap<ReaderId, Reader>,
     active: usize,
 }
 
@@ -149,13 +149,11 @@ impl Readers {
     }
 
     /// In the order of their numbers.
-    pub(crate) fn ids(&self) -> Vec<ReaderId> {
-        let mut ids: Vec<ReaderId> = self.readers.keys().copied().collect();
-        ids.sort_unstable();
-        ids
+    pub(crate) fn ids(&self) -> impl Iterator<Item = ReaderId> {
+        self.readers.keys().copied()
     }
 
-    /// Those of a file, in no order.
+    /// Those of a file, in the order of their numbers.
     pub(crate) fn of(&self, file: FileId) -> Vec<ReaderId> {
         let readers = self.readers.iter().filter(|(_, r)| r.file == file);
         readers.map(|(id, _)| *id).collect()

@@ -9,10 +9,10 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use crate::detect::Access;
-use crate::fixed_map::FixedMap;
 use crate::protocol::Wants;
 use crate::table::Frame;
 use crate::units::{Block, Extent, FileId, Nanos, ReadId, ReaderId};
+use alloc::collections::BTreeMap;
 
 /// A demand read under way.
 #[derive(Debug)]
@@ -40,7 +40,7 @@ impl Read {
 /// See the [module](self).
 #[derive(Debug, Default)]
 pub(crate) struct Reads {
-    under_way: FixedMap<ReadId, Read>,
+    under_way: BTreeMap<ReadId, Read>,
     starved: VecDeque<ReadId>,
 }
 
@@ -65,9 +65,12 @@ impl Reads {
 
     /// A reader closes: its reads are gone from all lists, in the order of their numbers.
     pub(crate) fn abandon(&mut self, reader: ReaderId) -> Vec<(ReadId, Read)> {
-        let is_its = |_: &ReadId, read: &mut Read| read.reader == reader;
-        let mut gone: Vec<_> = self.under_way.extract_if(is_its).collect();
-        gone.sort_unstable_by_key(|(id, _)| *id);
+        let its = self.under_way.iter().filter(|(_, r)| r.reader == reader);
+        let its: Vec<ReadId> = its.map(|(id, _)| *id).collect();
+        let gone = its
+            .into_iter()
+            .filter_map(|id| self.under_way.remove_entry(&id));
+        let gone: Vec<_> = gone.collect();
         self.starved.retain(|id| self.under_way.contains_key(id));
         gone
     }

@@ -63,7 +63,7 @@ const IN_TESTS: &[(&str, &str)] = &[
 ];
 
 const DEPENDENCIES: &[Allowed] = &[
-    only("crates/core/Cargo.toml", &[], &["hashbrown"]),
+    only("crates/core/Cargo.toml", &[], &[]),
     only("crates/baselines/Cargo.toml", &[CORE], &[]),
     only("crates/steering/Cargo.toml", &[CORE, BASELINES], &[]),
     only(

@@ -109,9 +109,7 @@ impl Engine {
     #[must_use]
     pub fn devices(&self) -> Vec<DeviceView> {
         let views = self.queues.ids().filter_map(|id| self.device(id));
-        let mut views: Vec<DeviceView> = views.collect();
-        views.sort_unstable_by_key(|view| view.device);
-        views
+        views.collect()
     }
 }
 

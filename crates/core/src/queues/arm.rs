@@ -15,8 +15,8 @@
 //! work grows by 1.6 MiB, and the account stands 3 x 1.6 = 4.8 MiB beyond the work before.
 
 use crate::dispatch::Head;
-use crate::fixed_map::FixedMap;
 use crate::units::{Bytes, ReaderId};
+use alloc::collections::BTreeMap;
 
 /// Weight of the newest seek distance in the moving average, as a power of two: 1/8. Li et al. 2004, section 3.1, has an
 /// average with exponential weights of the disk's seeks and prints none of them.
@@ -41,7 +41,7 @@ pub(super) struct Arm {
     /// Total work in bytes: bytes requested, plus switching cost times transfer rate for every
     /// switch.
     work: u64,
-    accounts: FixedMap<ReaderId, u64>,
+    accounts: BTreeMap<ReaderId, u64>,
     /// The amount of work from which on the next single read may go before others.
     express: u64,
 }
