@@ -6,6 +6,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
+use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
@@ -29,6 +30,26 @@ pub fn mounts_on(path: &Path) -> Result<Vec<Mount>, Failure> {
     let text = fs::read(list).at(list)?;
     let mounts = text.split(|b| *b == b'\n').filter_map(mount);
     Ok(mounts.filter(|mount| mount.path == path).collect())
+}
+
+/// Makes the folder of a run, in which its mount point is `point`.
+///
+/// # Errors
+/// It cannot be made; a former run that was interrupted left it there.
+pub fn make_place(path: &Path) -> Result<(), Failure> {
+    let error = match fs::create_dir(path) {
+        Ok(()) => return Ok(()),
+        Err(error) => error,
+    };
+    if error.kind() != io::ErrorKind::AlreadyExists {
+        return Err(Failure::unusable(path, error));
+    }
+    let (path, point) = (path.display(), path.join("point"));
+    let text = format!(
+        "{path}: a run is at work there, or was interrupted: `umount {}` if it is mounted, then `rm -r {path}`",
+        point.display()
+    );
+    Err(Failure::Usage(text))
 }
 
 /// `36 35 98:0 /root /mount/point options [optional ..] - type source super`
@@ -155,6 +176,18 @@ pub fn set_btrfs_read_ahead(device: &Path, kib: u64) -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_place_that_an_interrupted_run_left_is_named_with_what_frees_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = folder.path().join("run");
+        make_place(&place).unwrap();
+        let said = make_place(&place).unwrap_err().to_string();
+        let umount = format!("`umount {}`", place.join("point").display());
+        assert!(said.contains(&umount), "{said}");
+        let said = make_place(&place.join("a/b")).unwrap_err().to_string();
+        assert!(!said.contains("umount"), "{said}");
+    }
 
     #[test]
     fn a_line_of_mountinfo_is_read_with_its_escapes() {

@@ -28,6 +28,7 @@ use serde::Serialize;
 
 use crate::content::{self, BLOCK_BYTES};
 use crate::failure::{At, Failure};
+use crate::kernel;
 use crate::table::{check_rival, median};
 use crate::tool;
 
@@ -140,7 +141,7 @@ struct Bench<'a> {
 impl<'a> Bench<'a> {
     fn make(comparison: &'a Comparison) -> Result<Self, Failure> {
         let place = comparison.folder.join(".forerun-bed-local");
-        fs::create_dir(&place).at(&place)?;
+        kernel::make_place(&place)?;
         let bench = Self { comparison, place };
         for path in [bench.source(), bench.point()] {
             fs::create_dir(&path).at(&path)?;
@@ -176,17 +177,18 @@ impl<'a> Bench<'a> {
             Side::Source => source.clone(),
             _ => self.point().join("file"),
         };
+        let size = self.comparison.bytes;
         empty(&source).at(&source)?;
         let mount = self.mount(side)?;
-        let rate = pass(&file, USUAL).at(&file)?;
+        let rate = pass(&file, size, USUAL).at(&file)?;
         measured.push(((true, USUAL, side), rate));
         drop(mount);
         empty(&source).at(&source)?;
-        pass(&source, FILL).at(&source)?;
+        pass(&source, size, FILL).at(&source)?;
         let mount = self.mount(side)?;
-        pass(&file, USUAL).at(&file)?;
+        pass(&file, size, USUAL).at(&file)?;
         for bytes in WARM {
-            let rate = pass(&file, bytes).at(&file)?;
+            let rate = pass(&file, size, bytes).at(&file)?;
             measured.push(((false, bytes, side), rate));
         }
         drop(mount);
@@ -252,16 +254,20 @@ fn empty(path: &Path) -> io::Result<()> {
     Ok(fadvise(&file, 0, None, Advice::DontNeed)?)
 }
 
-/// Reads a file to its end; bytes a second.
-fn pass(path: &Path, read_bytes: usize) -> io::Result<f64> {
+/// Reads a file to its end; bytes a second. It has so many.
+fn pass(path: &Path, size: u64, read_bytes: usize) -> io::Result<f64> {
     let mut buffer = vec![0; read_bytes];
     let begun = Instant::now();
     let mut file = File::open(path)?;
     let mut bytes = 0;
     loop {
         match file.read(&mut buffer)? {
+            0 if bytes < size => {
+                let text = format!("it ends at {bytes} of {size} bytes");
+                return Err(io::Error::new(io::ErrorKind::UnexpectedEof, text));
+            }
             0 => break,
-            count => bytes += count,
+            count => bytes += count as u64,
         }
     }
     drop(file);

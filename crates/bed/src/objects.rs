@@ -33,9 +33,11 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
+use std::time::Duration;
 
 use forerun_core::Nanos;
 use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
 use rustix::net::sockopt;
 use serde::Serialize;
 
@@ -50,6 +52,8 @@ use request::{HEAD_MAX, Request};
 /// Bytes that leave at once: 1.6 ms at 80 MB/s, so that a thread wakes 3,000 times a second at
 /// 400 MB/s in all, a tenth of a processor. Larger pieces would show in the time of small bodies.
 const PIECE: u64 = 128 << 10;
+/// Until connections are taken again after descriptors or memory ran out.
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// The longest wait for a piece. Its moment comes sooner when other bodies end meanwhile.
 const WAIT_MAX: u64 = 4_000_000;
@@ -150,14 +154,35 @@ fn serve(
     writeln!(out, "http://{}", listener.local_addr()?)?;
     out.flush()?;
     loop {
-        let (stream, _) = listener.accept()?;
+        let stream = match listener.accept() {
+            Ok((stream, _)) => stream,
+            Err(error) if passes(&error) => {
+                thread::sleep(PAUSE);
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
         let store = store.clone();
         store.meter.connections.fetch_add(1, Ordering::Relaxed);
-        thread::Builder::new().spawn(move || {
+        // Without a thread the connection is closed, which its client sees.
+        let _ = thread::Builder::new().spawn(move || {
             // A client that goes away ends its connection and nothing else.
             let _ = store.connection(stream);
-        })?;
+        });
     }
+}
+
+/// Whether connections can be taken again once others have ended.
+fn passes(error: &io::Error) -> bool {
+    let passing = [
+        Errno::MFILE,
+        Errno::NFILE,
+        Errno::NOBUFS,
+        Errno::NOMEM,
+        Errno::CONNABORTED,
+        Errno::INTR,
+    ];
+    Errno::from_io_error(error).is_some_and(|errno| passing.contains(&errno))
 }
 
 impl Store {
@@ -175,7 +200,8 @@ impl Store {
                 Some(answer) => self.send_all(&mut stream, &request, &answer).map(|()| true),
                 None => self.modelled(&mut stream, &request, arrived),
             };
-            if !is_kept? {
+            // The body of another request is not read.
+            if !is_kept? || !request.is_reading {
                 return Ok(());
             }
         }
@@ -247,7 +273,7 @@ impl Store {
         let answer = match fault {
             Some(Fault::Reset) => {
                 // Without lingering, the end of a connection is a reset.
-                sockopt::set_socket_linger(&*stream, Some(std::time::Duration::ZERO))?;
+                sockopt::set_socket_linger(&*stream, Some(Duration::ZERO))?;
                 return Ok(false);
             }
             Some(Fault::Status(status)) => Answer::error(status),

@@ -29,8 +29,10 @@ impl BedPaths {
     ///
     /// # Errors
     /// The folder cannot be named.
-    pub fn of(folder: &Path, disks: &Disks) -> Result<Self, Failure> {
-        let folder = std::path::absolute(folder).at(folder)?;
+    pub fn of(at: &Path, disks: &Disks) -> Result<Self, Failure> {
+        // The kernel names backing files and mounts by paths without links.
+        let folder = at.canonicalize().or_else(|_| std::path::absolute(at));
+        let folder = folder.at(at)?;
         let (files, rival) = (folder.join("files"), folder.join("mount"));
         if disks.is_local() {
             return Ok(Self {
@@ -187,6 +189,17 @@ mod tests {
         let bed = bed::parse(text).unwrap();
         let place = BedPaths::of(Path::new("/run/forerun-bed"), &bed.disks).unwrap();
         Plan::new(&bed, &place).to_string()
+    }
+
+    #[test]
+    fn a_folder_has_one_place_by_whichever_link_it_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let (real, link) = (folder.path().join("bed"), folder.path().join("link"));
+        std::fs::create_dir(&real).unwrap();
+        std::os::unix::fs::symlink(&real, &link).unwrap();
+        let bed = bed::parse(include_str!("../beds/disk.toml")).unwrap();
+        let places = [real, link].map(|path| BedPaths::of(&path, &bed.disks).unwrap());
+        assert_eq!(places[0], places[1]);
     }
 
     const RAID0: &str =

@@ -129,7 +129,9 @@ fn open_cold(path: &Path) -> Result<File, Failure> {
 fn one(number: u64, mut file: File, reading: &Reading, start: &Barrier) -> Result<Share, String> {
     let mut buffer = vec![0; reading.read_bytes];
     let bytes_max = reading.bytes_per_reader.unwrap_or(u64::MAX);
+    let length = file.metadata().map_err(|e| e.to_string());
     start.wait();
+    let length = length?.len();
     let began = Instant::now();
     let mut bytes = 0;
     while bytes < bytes_max && reading.time_max.is_none_or(|max| began.elapsed() < max) {
@@ -138,6 +140,9 @@ fn one(number: u64, mut file: File, reading: &Reading, start: &Barrier) -> Resul
         let arrived = file
             .read(&mut buffer[..wanted])
             .map_err(|e| format!("at {bytes}: {e}"))?;
+        if arrived == 0 && bytes < length {
+            return Err(format!("it ends at {bytes} of {length} bytes"));
+        }
         if arrived == 0 {
             break;
         }
@@ -253,6 +258,18 @@ mod tests {
         fs::write(&path, bytes).unwrap();
         let said = run(folder.path(), &reading(2)).unwrap_err().to_string();
         assert!(said.contains("0001: block 12"), "{said}");
+    }
+
+    #[test]
+    fn an_end_before_the_end_is_an_error() {
+        // The kernel says 4,096 bytes of it, and it has some digits.
+        let file = File::open("/sys/kernel/uevent_seqnum").unwrap();
+        let unchecked = Reading {
+            seed: None,
+            ..reading(1)
+        };
+        let said = one(0, file, &unchecked, &Barrier::new(1)).unwrap_err();
+        assert!(said.ends_with("of 4096 bytes"), "{said}");
     }
 
     #[test]

@@ -34,6 +34,7 @@ use serde::Serialize;
 use crate::bed::Files;
 use crate::failure::{At, Failure};
 use crate::fill;
+use crate::kernel;
 use crate::mounted::{End, Mounted};
 use crate::table::check_rival;
 use crate::tool;
@@ -105,8 +106,9 @@ struct SoakFolder(PathBuf);
 
 impl SoakFolder {
     fn make(folder: &Path, files: &Files) -> Result<Self, Failure> {
-        let path = std::path::absolute(folder).at(folder)?.join(PLACE);
-        fs::create_dir(&path).at(&path)?;
+        // Mounts are found by the path that the kernel has of them.
+        let path = fs::canonicalize(folder).at(folder)?.join(PLACE);
+        kernel::make_place(&path)?;
         let place = Self(path);
         for path in [place.source(), place.point()] {
             fs::create_dir(&path).at(&path)?;

@@ -65,6 +65,18 @@ fn header<'a>(head: &'a str, name: &str) -> Option<&'a str> {
 const QUICK: &[&str] = &["--first-byte", "1ms", "--objects", "a=3x1MB,b=1x40MB"];
 
 #[test]
+fn a_request_with_a_body_is_refused_as_one_that_writes() {
+    let store = Store::start(QUICK);
+    let mut stream = TcpStream::connect(&store.address).unwrap();
+    let text = "PUT /bed/a/000009 HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc";
+    stream.write_all(text.as_bytes()).unwrap();
+    let mut answer = Vec::new();
+    let mut reader = BufReader::new(stream);
+    reader.read_until(b'\n', &mut answer).unwrap();
+    assert!(answer.starts_with(b"HTTP/1.1 405"), "{answer:?}");
+}
+
+#[test]
 fn ranges_are_those_of_the_whole_and_all_of_the_version_that_was_named() {
     let store = Store::start(QUICK);
     let whole = store.get("/bed/a/000001", "").unwrap();

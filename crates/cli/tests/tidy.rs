@@ -443,10 +443,7 @@ mod each_rule_can_fail {
     #[test]
     fn dependencies_that_cross_a_line() {
         let found = dependencies(&files([
-            (
-                "crates/core/Cargo.toml",
-                "[dependencies]\nlibc = \"0\"\n",
-            ),
+            ("crates/core/Cargo.toml", "[dependencies]\nlibc = \"0\"\n"),
             (
                 "crates/io/Cargo.toml",
                 "[dev-dependencies]\nforerun-sim.workspace = true\n",

@@ -138,7 +138,7 @@ impl Catalogue {
     }
 
     /// The same, with the files below a folder as objects by their paths there. An empty folder is an empty object
-    /// whose name ends in `/`, as the consoles of stores make it.
+    /// whose name ends in `/`, as the consoles of stores make it. Links to folders, and files that are none, are left out.
     ///
     /// # Errors
     /// A file that cannot be read, or whose path is no text; by its path.
@@ -150,9 +150,12 @@ impl Catalogue {
             for entry in fs::read_dir(&at).map_err(refused)? {
                 let path = entry.map_err(refused)?.path();
                 is_empty = false;
-                match path.is_dir() {
-                    true => folders.push(path),
-                    false => self.add_file(folder, &path, seed)?,
+                let kind = fs::symlink_metadata(&path).map_err(refused)?;
+                // A link to a folder may lead back to one above, and a pipe has no end.
+                if kind.is_dir() {
+                    folders.push(path);
+                } else if path.is_file() {
+                    self.add_file(folder, &path, seed)?;
                 }
             }
             if is_empty && at != folder {
@@ -249,14 +252,30 @@ mod tests {
         fs::create_dir(folder.path().join("empty")).unwrap();
         fs::write(folder.path().join("f/one"), "first").unwrap();
         fs::write(folder.path().join("two"), "second").unwrap();
+        let link = |to: &str, name: &str| {
+            std::os::unix::fs::symlink(to, folder.path().join("f").join(name)).unwrap();
+        };
+        link("one", "linked");
+        link("..", "loop");
+        link("/dev/null", "device");
         let catalogue = catalogue().with_files(folder.path(), 7).unwrap();
-        for (key, bytes) in [("f/one", "first"), ("two", "second"), ("empty/", "")] {
+        for (key, bytes) in [
+            ("f/one", "first"),
+            ("f/linked", "first"),
+            ("two", "second"),
+            ("empty/", ""),
+        ] {
             let object = catalogue.find(key).unwrap();
             let Place::Files(begin) = object.place else {
                 panic!("{object:?}");
             };
             assert_eq!(catalogue.stored(begin, object.bytes), bytes.as_bytes());
         }
+        assert_eq!(
+            catalogue.after("f/", "f/").len(),
+            2,
+            "no folder by a link, no device"
+        );
         assert!(catalogue.find("a/000000").is_some());
         let refused = super::tests::catalogue().with_files(&folder.path().join("no"), 7);
         assert!(refused.unwrap_err().to_string().contains("no"));

@@ -139,7 +139,7 @@ struct Reading {
     file: File,
     number: u64,
     seed: u64,
-    blocks: u64,
+    size: u64,
     is_random: bool,
     at: u64,
 }
@@ -152,7 +152,7 @@ impl Reading {
             path,
             number,
             seed: files.seed,
-            blocks: fill::size(files, number) / BLOCK_BYTES as u64 + 1,
+            size: fill::size(files, number),
             is_random: life.is_random,
             at: life.at,
         })
@@ -160,10 +160,13 @@ impl Reading {
 
     fn next(&mut self, draws: &mut Draws, buffer: &mut [u8]) -> Result<(), Failure> {
         if self.is_random {
-            self.at = draws.below(self.blocks) * BLOCK_BYTES as u64;
+            let blocks = self.size / BLOCK_BYTES as u64 + 1;
+            self.at = draws.below(blocks) * BLOCK_BYTES as u64;
         }
         let arrived = self.file.read_at(buffer, self.at).at(&self.path)?;
         let bytes = buffer.get(..arrived).unwrap_or_default();
+        let left = self.size.saturating_sub(self.at).min(buffer.len() as u64);
+        is_whole(arrived as u64, left, self.at).at(&self.path)?;
         check(self.seed, self.number, self.at, bytes).at(&self.path)?;
         if let Some(length) = NonZeroU64::new(arrived as u64) {
             fadvise(&self.file, self.at, Some(length), Advice::DontNeed).at(&self.path)?;
@@ -173,6 +176,14 @@ impl Reading {
             self.at = 0;
         }
         Ok(())
+    }
+}
+
+/// A read that brings fewer bytes than the file has there took an error for the end.
+fn is_whole(arrived: u64, left: u64, at: u64) -> Result<(), String> {
+    match arrived < left {
+        true => Err(format!("{arrived} of {left} bytes came at {at}")),
+        false => Ok(()),
     }
 }
 
@@ -189,6 +200,22 @@ fn check(seed: u64, file: u64, at: u64, bytes: &[u8]) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_that_ends_too_early_is_found() {
+        let folder = tempfile::tempdir().unwrap();
+        let files = Files::flat(1, 100_000, 5);
+        fill::run(folder.path(), &files).unwrap();
+        let life = Life::of(&files, 0);
+        let mut reading = Reading::open(folder.path(), &files, &life, 0).unwrap();
+        (reading.is_random, reading.at) = (false, 0);
+        let file = File::options().write(true).open(&reading.path).unwrap();
+        file.set_len(50_000).unwrap();
+        let mut buffer = vec![0; 65_536];
+        let said = reading.next(&mut Draws::new(1), &mut buffer);
+        let said = said.unwrap_err().to_string();
+        assert!(said.ends_with("50000 of 65536 bytes came at 0"), "{said}");
+    }
 
     #[test]
     fn lives_are_of_the_seed_and_all_ends_come_up() {
