@@ -4,7 +4,7 @@
 //! `--guardian` this process is the one that looks after its limits.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use forerun_baselines::METHODS;
 use forerun_core::preset;
@@ -41,7 +41,7 @@ pub fn run(
     out: &mut dyn Write,
 ) -> Result<(), Failure> {
     if args.guardian {
-        return guardian::run(&args.paths, out);
+        return guardian::run(&args.paths, args.report_ready, out);
     }
     let begin = || begin(args, environment, sockets);
     if args.report_ready {
@@ -64,8 +64,14 @@ fn begin(
     environment: &Environment,
     sockets: &Sockets,
 ) -> Result<forerun_watch::Watch, Failure> {
-    let journal = args.journal.as_deref();
-    journal.map(files::check_journal).transpose()?;
+    let absolute = |path: &Path| {
+        std::path::absolute(path).map_err(|e| Failure::unusable(path, files::plain(&e)))
+    };
+    // A watch in the background leaves the working directory before the first line and after the last record.
+    let journal = args.journal.as_deref().map(absolute).transpose()?;
+    journal.as_deref().map(files::check_journal).transpose()?;
+    let folder = environment.forerun_runtime_dir.as_deref();
+    let folder = absolute(folder.map_or(Path::new(FOLDER), Path::new))?;
     let mut settings = preset::default()
         .settings(args.memory)
         .map_err(name_the_flag)?;
@@ -74,7 +80,6 @@ fn begin(
         Some(depth) => depth.clone(),
         None => Choice::parse("depth", METHODS.depth, DEPTH).map_err(SettingsError::from)?,
     };
-    let folder = environment.forerun_runtime_dir.clone();
     forerun_watch::Watch::start(Wanted {
         paths: args.paths.clone(),
         excludes: args.exclude.clone(),
@@ -82,9 +87,9 @@ fn begin(
         schedules: args.scheduler == Scheduler::Auto,
         seeing: args.seeing,
         settings,
-        journal: args.journal.clone(),
-        folder: folder.map_or_else(|| FOLDER.into(), PathBuf::from),
-        guardian: vec!["watch".into(), "--guardian".into()],
+        journal,
+        folder,
+        guardian: guardian_words(args.report_ready),
         control: args.control.clone(),
         usual_control: match &args.control {
             Some(_) => None,
@@ -92,6 +97,13 @@ fn begin(
         },
         metrics: args.metrics,
     })
+}
+
+/// The words that start a guardian, of a watch in the background or not.
+fn guardian_words(in_background: bool) -> Vec<String> {
+    let of_daemon = in_background.then_some("--report-ready");
+    let words = ["watch", "--guardian"].into_iter().chain(of_daemon);
+    words.map(str::to_owned).collect()
 }
 
 fn write(out: &mut dyn Write, text: &str) -> Result<(), Failure> {

@@ -1,11 +1,13 @@
 //! Values that a watch left changed: put back by its guardian, by the next start, and not sooner.
 
 use std::fs;
-use std::io::Write;
+use std::io::{Read, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, kill_process};
 use snapbox::cmd::cargo_bin;
 
 use crate::Disk;
@@ -24,6 +26,17 @@ impl Disk {
         fs::write(&path, format!("{head:<511}\n{line:<511}\n")).unwrap();
         fs::write(self.limit(), "4096").unwrap();
         path
+    }
+
+    /// The process that holds the record of the limit.
+    fn holder(&self) -> u32 {
+        let records = fs::read_dir(self.runtime()).unwrap().flatten();
+        let of_limit = |name: &str| name.starts_with("watch-") && !name.ends_with(".sock");
+        let mut records = records.filter(|of| of_limit(&of.file_name().to_string_lossy()));
+        let end = format!(":{} 0 EOF", records.next().unwrap().metadata().unwrap().ino());
+        let locks = fs::read_to_string("/proc/locks").unwrap();
+        let line = locks.lines().find(|line| line.ends_with(&end)).unwrap();
+        line.split_ascii_whitespace().nth(4).unwrap().parse().unwrap()
     }
 
     fn scheduler(&self) -> String {
@@ -61,6 +74,67 @@ fn guardian(records: &[&Path]) -> (Child, ChildStdin) {
         .unwrap();
     let pipe = child.stdin.take().unwrap();
     (child, pipe)
+}
+
+#[test]
+fn a_guardian_holds_no_folder_and_that_of_a_daemon_no_standard_error() {
+    for of_daemon in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("record"), "").unwrap();
+        let mut child = Command::new(cargo_bin!("forerun"))
+            .args(["watch", "--guardian", "record"])
+            .args(of_daemon.then_some("--report-ready"))
+            .current_dir(folder.path())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut said = [0; 6];
+        let mut stdout = child.stdout.take().unwrap();
+        stdout.read_exact(&mut said).unwrap();
+        assert_eq!(&said, b"ready\n");
+        let link = |path: String| fs::read_link(path).unwrap();
+        let of = child.id();
+        assert_eq!(link(format!("/proc/{of}/cwd")), Path::new("/"));
+        let first = child.stderr.as_ref().unwrap().as_raw_fd();
+        let is_first = link(format!("/proc/{of}/fd/2")) == link(format!("/proc/self/fd/{first}"));
+        assert_eq!(is_first, !of_daemon);
+        drop(child.stdin.take());
+        assert!(wait::end(&mut child).unwrap().success());
+        assert!(!folder.path().join("record").exists(), "found by its path");
+    }
+}
+
+#[test]
+fn a_watch_in_the_background_holds_nothing_of_the_program_that_started_it() {
+    let Some(disk) = Disk::new() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let mut child = Command::new(cargo_bin!("forerun"))
+        .args(["watch", "--background", "--journal", "journal"])
+        .arg(disk.point())
+        .current_dir(folder.path())
+        .env("FORERUN_RUNTIME_DIR", disk.runtime())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let first = child.stderr.as_ref().unwrap().as_raw_fd();
+    let pipe = fs::read_link(format!("/proc/self/fd/{first}")).unwrap();
+    assert!(wait::end(&mut child).unwrap().success());
+    let daemon = disk.holder();
+    let children = fs::read_to_string(format!("/proc/{daemon}/task/{daemon}/children")).unwrap();
+    let both = [daemon.to_string(), children.trim().to_owned()];
+    let link = |of: &str, name: &str| fs::read_link(format!("/proc/{of}/{name}")).unwrap();
+    eventually("both let go", || {
+        both.iter()
+            .all(|of| link(of, "cwd") == Path::new("/") && link(of, "fd/2") != pipe)
+    });
+    disk.read_until(|watch| watch["limits_set"].as_u64() > Some(0));
+    let pid = Pid::from_raw(daemon.cast_signed()).unwrap();
+    kill_process(pid, Signal::TERM).unwrap();
+    let is_there = || Path::new(&format!("/proc/{daemon}/exe")).exists();
+    eventually("the watch ends", || !is_there());
+    assert!(folder.path().join("journal").exists());
 }
 
 #[test]

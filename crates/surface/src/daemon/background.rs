@@ -105,11 +105,21 @@ fn report_ready() -> io::Result<()> {
     let nothing = File::options().read(true).write(true).open("/dev/null")?;
     rustix::stdio::dup2_stdin(&nothing)?;
     rustix::stdio::dup2_stdout(&nothing)?;
+    log_to_system()?;
+    Ok(rustix::process::chdir("/")?)
+}
+
+/// Lets standard error go to the system's log, or nowhere without one: the starting program's own may be a pipe that is
+/// read to its end.
+///
+/// # Errors
+/// No descriptor is left.
+pub fn log_to_system() -> io::Result<()> {
     match connected(Path::new(LOG)) {
         Ok(log) => rustix::stdio::dup2_stderr(&log)?,
-        Err(_) => rustix::stdio::dup2_stderr(&nothing)?,
+        Err(_) => rustix::stdio::dup2_stderr(File::options().write(true).open("/dev/null")?)?,
     }
-    Ok(rustix::process::chdir("/")?)
+    Ok(())
 }
 
 /// A log to which lines are written; one that is stopped takes some hundred of them, and then none.

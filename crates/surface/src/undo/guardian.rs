@@ -11,7 +11,8 @@
 //!
 //! A value that is raised for microseconds is announced by a byte; one that is tried for minutes is not. Without bytes the
 //! guardian sleeps. It is in a session of its own and takes no notice of the signals of a terminal or of a service that
-//! ends. If it is killed, too, the next start finds the records.
+//! ends; it holds no working directory, and behind a daemon no descriptor of the program that started the daemon. If it
+//! is killed, too, the next start finds the records.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -26,6 +27,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::OFlags;
 
 use super::record::{self, Change};
+use crate::daemon::background;
 use crate::failure::Failure;
 use crate::files::plain;
 
@@ -141,11 +143,11 @@ fn begin(words: &[String]) -> io::Result<(Child, OwnedFd)> {
     }
 }
 
-/// The guardian itself: returns once the first process is gone.
+/// The guardian itself, of a daemon or of a process with a terminal: returns once the first process is gone.
 ///
 /// # Errors
 /// A record cannot be read at the start.
-pub fn run(paths: &[PathBuf], out: &mut dyn Write) -> Result<(), Failure> {
+pub fn run(paths: &[PathBuf], of_daemon: bool, out: &mut dyn Write) -> Result<(), Failure> {
     let _ = rustix::process::setsid();
     let ignored = Arc::new(AtomicBool::new(false));
     for signal in [
@@ -156,8 +158,13 @@ pub fn run(paths: &[PathBuf], out: &mut dyn Write) -> Result<(), Failure> {
         let kept = signal_hook::flag::register(signal, ignored.clone());
         kept.map_err(|error| Failure::Run(format!("signals: {error}")))?;
     }
+    let paths = paths.iter().map(std::path::absolute);
+    let paths = paths.collect::<io::Result<Vec<_>>>();
+    let paths = paths.map_err(|e| Failure::Run(format!("the working directory: {e}")))?;
     let open = |path: &PathBuf| File::open(path).map_err(|error| Failure::unusable(path, error));
     let records = paths.iter().map(open).collect::<Result<Vec<_>, _>>()?;
+    let left = leave(of_daemon);
+    left.map_err(|e| Failure::Run(format!("cannot leave the starting program: {e}")))?;
     let ready = out.write_all(READY).and_then(|()| out.flush());
     ready.map_err(|e| Failure::output(&e))?;
     let mut bytes = [0; 4096];
@@ -179,6 +186,14 @@ pub fn run(paths: &[PathBuf], out: &mut dyn Write) -> Result<(), Failure> {
         .zip(&records)
         .for_each(|(path, file)| finish(path, file));
     Ok(())
+}
+
+/// Lets go of the working directory, whose file system could not be taken off else, and of a daemon's first standard error.
+fn leave(of_daemon: bool) -> io::Result<()> {
+    if of_daemon {
+        background::log_to_system()?;
+    }
+    Ok(rustix::process::chdir("/")?)
 }
 
 /// Puts values back that are raised now and still are after a while.
