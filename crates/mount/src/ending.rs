@@ -31,6 +31,7 @@ use signal_hook::iterator::Signals;
 
 use super::mounted::Mounted;
 use super::own_mount::OwnMount;
+use crate::background::is_ignored;
 use crate::failure::Failure;
 
 /// How long programs with open files may go on after a signal. With [`LAST`] the mount has ended
@@ -81,14 +82,6 @@ pub fn catch_signals(tell: Sender<Event>) -> Result<(), Failure> {
         .spawn(wait)
         .map(drop)
         .map_err(cannot)
-}
-
-/// Whether this process was started with a signal ignored, as far as the kernel tells.
-fn is_ignored(signal: i32) -> bool {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    let bits = line.and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok());
-    bits.is_some_and(|bits| bits >> (signal - 1) & 1 == 1)
 }
 
 /// A file that may not grow further (`ulimit -f`) is an error of the write, `EFBIG`, and not the end of the

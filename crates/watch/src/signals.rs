@@ -1,14 +1,16 @@
 //! Signals of a watch: the end, a pause, and a pipe by which both and other threads wake its loop.
 //!
-//! SIGTERM, SIGINT and SIGHUP end it, SIGUSR1 lets it pause, SIGUSR2 go on.
+//! SIGTERM, SIGINT and SIGHUP end it, SIGUSR1 lets it pause, SIGUSR2 go on. A SIGHUP that is
+//! ignored at the start, as under `nohup`, stays ignored.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use forerun_surface::daemon::background::is_ignored;
 use forerun_surface::failure::Failure;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGXFSZ};
 
 /// See the [module](self).
 pub(crate) struct Signals {
@@ -35,11 +37,11 @@ impl Signals {
         let flags = [
             (SIGTERM, &ends),
             (SIGINT, &ends),
-            (SIGHUP, &ends),
             (SIGUSR1, &pauses),
             (SIGUSR2, &resumes),
         ];
-        for (signal, flag) in flags {
+        let hangup = (!is_ignored(SIGHUP)).then_some((SIGHUP, &ends));
+        for (signal, flag) in flags.into_iter().chain(hangup) {
             signal_hook::flag::register(signal, flag.clone()).map_err(failed)?;
             let end = end.try_clone().map_err(failed)?;
             signal_hook::low_level::pipe::register(signal, end).map_err(failed)?;

@@ -90,6 +90,15 @@ pub fn serve<D>(
     }
 }
 
+/// Whether this process was started with a signal ignored, as far as the kernel tells.
+#[must_use]
+pub fn is_ignored(signal: i32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let bits = line.and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok());
+    bits.is_some_and(|bits| bits >> (signal - 1) & 1 == 1)
+}
+
 /// Leaves the session of the starting program: its terminal's signals are not for us.
 fn leave_session() {
     // It fails for the leader of a process group, which a child just started is not.
