@@ -46,6 +46,8 @@ impl Signals {
             let end = end.try_clone().map_err(failed)?;
             signal_hook::low_level::pipe::register(signal, end).map_err(failed)?;
         }
+        // A journal that may not grow further (`ulimit -f`) is an error of the write, and not the end.
+        signal_hook::flag::register(SIGXFSZ, Arc::default()).map_err(failed)?;
         // The signals' writes do not wait either.
         end.set_nonblocking(true).map_err(failed)?;
         Ok(Self {
