@@ -33,10 +33,17 @@ impl Disk {
         let records = fs::read_dir(self.runtime()).unwrap().flatten();
         let of_limit = |name: &str| name.starts_with("watch-") && !name.ends_with(".sock");
         let mut records = records.filter(|of| of_limit(&of.file_name().to_string_lossy()));
-        let end = format!(":{} 0 EOF", records.next().unwrap().metadata().unwrap().ino());
+        let end = format!(
+            ":{} 0 EOF",
+            records.next().unwrap().metadata().unwrap().ino()
+        );
         let locks = fs::read_to_string("/proc/locks").unwrap();
         let line = locks.lines().find(|line| line.ends_with(&end)).unwrap();
-        line.split_ascii_whitespace().nth(4).unwrap().parse().unwrap()
+        line.split_ascii_whitespace()
+            .nth(4)
+            .unwrap()
+            .parse()
+            .unwrap()
     }
 
     fn scheduler(&self) -> String {
@@ -188,6 +195,18 @@ fn a_guardian_puts_a_scheduler_back_when_its_watch_is_gone_and_no_sooner() {
     drop(pipe);
     assert!(wait::end(&mut child).unwrap().success());
     assert_eq!(disk.scheduler(), before);
+}
+
+#[test]
+fn a_watch_whose_guardian_is_stopped_ends_all_the_same() {
+    let Some(disk) = Disk::new() else { return };
+    let watching = disk.watch(&[]);
+    let children = format!("/proc/{0}/task/{0}/children", watching.child.id());
+    let guardian = fs::read_to_string(children).unwrap();
+    let guardian = Pid::from_raw(guardian.trim().parse().unwrap()).unwrap();
+    kill_process(guardian, Signal::STOP).unwrap();
+    watching.end();
+    assert_eq!(disk.kib(), 128);
 }
 
 #[test]

@@ -84,7 +84,7 @@ impl Guardian {
         }
         if self.tried.elapsed() >= AGAIN {
             self.tried = Instant::now();
-            self.end();
+            self.end(PATIENCE);
             self.child = begin(&self.words).ok();
         }
         self.child.as_ref().is_some_and(told)
@@ -96,25 +96,24 @@ impl Guardian {
         self.child.as_ref().map(|(child, _)| child.id())
     }
 
-    fn end(&mut self) {
-        if let Some((mut child, pipe)) = self.child.take() {
-            drop(pipe);
-            // One that is stopped does not end by itself.
-            if child.try_wait().is_ok_and(|ended| ended.is_none()) {
-                thread::sleep(PATIENCE);
-                let _ = child.kill();
-            }
-            let _ = child.wait();
+    /// Ends it within that time: one that is stopped does not end by itself.
+    fn end(&mut self, within: Duration) {
+        let Some((mut child, pipe)) = self.child.take() else {
+            return;
+        };
+        drop(pipe);
+        let begun = Instant::now();
+        while matches!(child.try_wait(), Ok(None)) && begun.elapsed() < within {
+            thread::sleep(LOOK);
         }
+        let _ = child.kill();
+        let _ = child.wait();
     }
 }
 
 impl Drop for Guardian {
     fn drop(&mut self) {
-        if let Some((mut child, pipe)) = self.child.take() {
-            drop(pipe);
-            let _ = child.wait();
-        }
+        self.end(2 * DYING);
     }
 }
 
