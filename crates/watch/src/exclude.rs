@@ -3,6 +3,7 @@
 //! Asked once for each stream that begins. A rule is `KIND=VALUE`; a read is excluded if one of them is true of it.
 
 use std::fmt;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -35,6 +36,18 @@ impl Exclude {
                 .any(|group| group.path.starts_with(path)),
         }
     }
+}
+
+/// The rules, and beside each of a path that goes through links the same of the path that the links lead to: that is the
+/// one that the kernel tells of a descriptor.
+pub(crate) fn resolved(mut rules: Vec<Exclude>) -> Vec<Exclude> {
+    let of = |rule: &Exclude| match rule {
+        Exclude::Path(path) => fs::canonicalize(path).ok().map(Exclude::Path),
+        _ => None,
+    };
+    let more: Vec<Exclude> = rules.iter().filter_map(of).collect();
+    rules.extend(more);
+    rules
 }
 
 impl FromStr for Exclude {
@@ -75,6 +88,29 @@ impl fmt::Display for Exclude {
 mod tests {
     use super::*;
     use crate::process::Group;
+
+    #[test]
+    fn a_rule_of_a_link_is_true_of_the_files_it_leads_to() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = fs::canonicalize(folder.path()).unwrap();
+        fs::create_dir(root.join("data")).unwrap();
+        std::os::unix::fs::symlink(root.join("data"), root.join("link")).unwrap();
+        let rules = vec![
+            Exclude::Path(root.join("link")),
+            Exclude::Path("/nowhere".into()),
+            Exclude::User(1000),
+        ];
+        let rules = resolved(rules);
+        let program = Program {
+            name: "cat".into(),
+            user: 0,
+            is_kernel: false,
+            groups: Vec::new(),
+        };
+        let is_excluded = |path: PathBuf| rules.iter().any(|rule| rule.is_true_of(&program, &path));
+        assert!(is_excluded(root.join("data/file")) && is_excluded(root.join("link/file")));
+        assert!(!is_excluded(root.join("file")) && is_excluded("/nowhere/file".into()));
+    }
 
     #[test]
     fn each_rule_is_true_of_its_own_and_of_nothing_else() {

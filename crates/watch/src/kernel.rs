@@ -21,7 +21,8 @@ use crate::causes::Cause;
 use crate::descriptors::{Descriptors, Found};
 use crate::exclude::Exclude;
 use crate::memory::Domain;
-use crate::process::{Program, is_idle};
+use crate::process::{Program, is_idle, undeleted};
+use crate::small::Small;
 use crate::watch::{Counts, Watch, Watched, monotonic};
 use crate::windows::PAGE_BYTES;
 
@@ -216,13 +217,5 @@ impl Watch {
 
 /// The path of a descriptor, as its process would name it; of a file without a name what the kernel says.
 pub(crate) fn path_of(process: u32, number: i32) -> PathBuf {
-    let link = fs::read_link(format!("/proc/{process}/fd/{number}")).unwrap_or_default();
-    // What the kernel puts behind the name of a file that was unlinked is no part of it.
-    match link
-        .to_str()
-        .and_then(|text| text.strip_suffix(" (deleted)"))
-    {
-        Some(path) => Path::new(path).to_owned(),
-        None => link,
-    }
+    undeleted(fs::read_link(format!("/proc/{process}/fd/{number}")).unwrap_or_default())
 }

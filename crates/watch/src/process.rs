@@ -4,7 +4,9 @@
 //! be left alone (I/O class idle). Names in /proc are chosen by users: a program may be called `a) R 1 (b`, or have a
 //! line end in its name, so a name is never taken apart by the signs in it.
 
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -43,7 +45,8 @@ impl Program {
         let folder = PathBuf::from(format!("/proc/{process}"));
         let stat = fs::read(folder.join("stat")).ok()?;
         let (name, flags) = of_stat(&stat)?;
-        let binary = fs::read_link(folder.join("exe")).ok();
+        // A program that was replaced while it runs keeps its name.
+        let binary = fs::read_link(folder.join("exe")).ok().map(undeleted);
         let binary = binary.as_deref().and_then(Path::file_name);
         let groups = fs::read(folder.join("cgroup")).unwrap_or_default();
         Some(Self {
@@ -53,6 +56,21 @@ impl Program {
             groups: groups_of(&groups),
         })
     }
+}
+
+/// The path of a link in /proc without the words that the kernel puts behind the name of a file that was unlinked.
+pub(crate) fn undeleted(link: PathBuf) -> PathBuf {
+    match link.as_os_str().as_bytes().strip_suffix(b" (deleted)") {
+        Some(path) => OsStr::from_bytes(path).into(),
+        None => link,
+    }
+}
+
+/// Whether paths lead a process to the same files as this one.
+pub(crate) fn shares_mounts(process: u32) -> bool {
+    let of = |process: &str| fs::read_link(format!("/proc/{process}/ns/mnt")).ok();
+    let own = of("self");
+    own.is_some() && own == of(&process.to_string())
 }
 
 /// The name of a process; none if it has ended.
@@ -115,6 +133,30 @@ mod tests {
             "{program:?}"
         );
         assert_eq!(Program::of(u32::MAX), None);
+    }
+
+    #[test]
+    fn a_program_whose_binary_was_replaced_keeps_its_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let binary = folder.path().join("reader");
+        // Written by another process: a file that this one has open to write cannot be run.
+        let cat = ["/bin/cat", "/usr/bin/cat"];
+        let copied = std::process::Command::new("cp")
+            .arg(cat.iter().find(|path| Path::new(path).exists()).unwrap())
+            .arg(&binary)
+            .status();
+        assert!(copied.unwrap().success());
+        let mut child = std::process::Command::new(&binary)
+            .stdin(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        fs::remove_file(&binary).unwrap();
+        let name = Program::of(child.id()).unwrap().name;
+        drop(child.stdin.take());
+        child.wait().unwrap();
+        assert_eq!(name, "reader");
+        let odd = OsStr::from_bytes(b"/a\xff (deleted)");
+        assert_eq!(undeleted(odd.into()).as_os_str().as_bytes(), b"/a\xff");
     }
 
     #[test]

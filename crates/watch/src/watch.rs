@@ -28,8 +28,9 @@ use crate::bios::{Bios, Seen};
 use crate::causes::{Cause, Causes};
 use crate::descriptors::Descriptors;
 use crate::disks::{Disks, REQUESTS_MAX};
-use crate::exclude::Exclude;
-use crate::limit::Limit;
+use crate::exclude::{self, Exclude};
+use crate::kernel::note_once;
+use crate::limit::{self, Limit};
 use crate::memory::Domain;
 use crate::mounts::{self, FileSystem};
 use crate::rings::Rings;
@@ -277,7 +278,7 @@ impl Watch {
             steering,
             descriptors: Descriptors::default(),
             guardian,
-            excludes: wanted.excludes,
+            excludes: exclude::resolved(wanted.excludes),
             is_dry: wanted.is_dry,
             counts: Counts::default(),
             causes: Causes::default(),
