@@ -36,6 +36,9 @@ pub mod rings;
 pub mod sample;
 mod scheduler;
 mod signals;
+#[cfg(test)]
+#[path = "../../skipped.rs"]
+mod skipped;
 pub mod small;
 mod told;
 pub mod tracepoint;

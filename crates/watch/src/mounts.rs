@@ -52,9 +52,9 @@ pub fn file_system(path: &Path) -> Result<FileSystem, Failure> {
     let device = mounts::device_of(&absolute);
     let mount = match device {
         Some(device) => {
-            let is_of = |mount: &&Mount| mount.device == device || mount.source == absolute;
             let no = "no file system of this device is mounted";
-            table.iter().find(is_of).ok_or(no)
+            let mut all = table.iter();
+            all.find(|mount| is_of(mount, device, &absolute)).ok_or(no)
         }
         None => {
             let no = "its mount is not in the table of mounts";
@@ -64,6 +64,12 @@ pub fn file_system(path: &Path) -> Result<FileSystem, Failure> {
     let mount = mount.map_err(|no| Failure::unusable(path, no))?;
     let below = (device.is_none() && absolute != mount.point).then_some(absolute);
     of_mount(mount, below).map_err(|why| Failure::unusable(path, why))
+}
+
+/// Whether a mount is of this block device. btrfs has a number of its own, and a source that may be a link to the device.
+fn is_of(mount: &Mount, device: (u32, u32), path: &Path) -> bool {
+    let is_link = || mount.kind == "btrfs" && mount.source_device() == Some(device);
+    mount.device == device || mount.source == path || is_link()
 }
 
 /// The file systems of paths, each once, with the paths below which files are watched.
@@ -131,6 +137,24 @@ mod tests {
         let line = b"34 1 0:34 / /x rw - overlay none rw";
         let why = of_mount(&mounts::parse(line)[0], None).unwrap_err();
         assert!(why.starts_with("overlay: watch the file systems"), "{why}");
+    }
+
+    #[test]
+    fn a_device_is_that_of_a_btrfs_whose_source_is_a_link_to_it() {
+        let all = fs::read_dir("/dev").unwrap().flatten();
+        let device = |path: &Path| Some((path.to_owned(), mounts::device_of(path)?));
+        let Some((path, device)) = all.map(|of| of.path()).find_map(|path| device(&path)) else {
+            return crate::skipped::skipped("needs a block device in /dev");
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let link = folder.path().join("name");
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        let is_of = |kind: &str, path: &Path| {
+            let line = format!("34 1 0:34 / /x rw - {kind} {} rw", link.display());
+            is_of(&mounts::parse(line.as_bytes())[0], device, path)
+        };
+        assert!(is_of("btrfs", &path) && is_of("btrfs", &link));
+        assert!(!is_of("ext4", &path), "its number is the device's");
     }
 
     #[test]
