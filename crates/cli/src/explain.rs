@@ -410,6 +410,13 @@ pub const LIST: &[Entry] = &[
         "`forerun mount`, or `forerun tune`; report the version of the kernel.",
     ),
     entry(
+        "no-inodes",
+        Forerun,
+        "this kernel does not tell the inodes of descriptors",
+        "`forerun watch` finds a reader's open file by its inode, which kernels before Linux 5.14 do not tell.",
+        "`forerun mount` or `forerun tune`, or a newer kernel.",
+    ),
+    entry(
         "log-filter",
         Forerun,
         "FORERUN_LOG=..: must be a level",

@@ -16,13 +16,14 @@
 //! A pass over 10^5 descriptors takes 0.3 s, so passes are paid from an allowance of a two-hundredth of the time.
 
 use std::collections::{HashMap, VecDeque};
-use std::fs;
-use std::os::fd::OwnedFd;
+use std::fs::{self, File};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use forerun_steering::events::FileKey;
 use forerun_surface::below::mounts::table_of;
+use forerun_surface::failure::Failure;
 use rustix::fs::{AtFlags, FileType, StatxFlags};
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 
@@ -361,6 +362,24 @@ fn parse(text: &str) -> Option<Told> {
     })
 }
 
+/// Whether this kernel tells the inodes of descriptors.
+///
+/// # Errors
+/// It is older than Linux 5.14: no reader would ever be found.
+pub(crate) fn check() -> Result<(), Failure> {
+    let own =
+        File::open("/proc/self").map_err(|e| Failure::unusable(Path::new("/proc/self"), e))?;
+    let text = fs::read_to_string(format!("/proc/self/fdinfo/{}", own.as_raw_fd()));
+    check_text(&text.unwrap_or_default())
+}
+
+fn check_text(fdinfo: &str) -> Result<(), Failure> {
+    let old = "this kernel does not tell the inodes of descriptors (`ino:` in /proc/PID/fdinfo): Linux 5.14 or later is needed";
+    parse(fdinfo)
+        .map(drop)
+        .ok_or_else(|| Failure::Usage(old.into()))
+}
+
 /// Whether two descriptors of a process are of one open file.
 #[expect(unsafe_code, reason = "kcmp has no safe interface")]
 fn is_same(process: u32, one: i32, other: i32) -> bool {
@@ -371,9 +390,7 @@ fn is_same(process: u32, one: i32, other: i32) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::fs::File;
     use std::io::{Seek, SeekFrom};
-    use std::os::fd::AsRawFd;
     use std::os::unix::fs::MetadataExt;
 
     use super::*;
@@ -400,7 +417,14 @@ mod tests {
             inode: 77,
         };
         assert_eq!(parse(text), Some(told));
-        assert_eq!(parse("pos:\t0\nmnt_id:\t29\n"), None, "before Linux 5.14");
+    }
+
+    #[test]
+    fn a_kernel_that_does_not_tell_inodes_is_refused_by_its_version() {
+        check().unwrap();
+        let before = check_text("pos:\t0\nflags:\t0100000\nmnt_id:\t29\n").unwrap_err();
+        assert!(matches!(before, Failure::Usage(_)));
+        assert!(before.to_string().contains("Linux 5.14"), "{before}");
     }
 
     #[test]

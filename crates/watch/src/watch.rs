@@ -26,7 +26,7 @@ use rustix::time::{ClockId, clock_gettime};
 use crate::asked::{self, Asked, Asks, Wish};
 use crate::bios::{Bios, Seen};
 use crate::causes::{Cause, Causes};
-use crate::descriptors::Descriptors;
+use crate::descriptors::{self, Descriptors};
 use crate::disks::{Disks, REQUESTS_MAX};
 use crate::exclude::{self, Exclude};
 use crate::kernel::note_once;
@@ -214,6 +214,7 @@ impl Watch {
     pub fn start(wanted: Wanted) -> Result<Self, Failure> {
         let settings = windows::settings(wanted.settings.clone())?;
         // While it waits for a processor in the middle of a setting a limit stands raised. Without the right it goes without.
+        descriptors::check()?;
         let _ = rustix::process::setpriority_process(None, FIRST);
         let found = mounts::of_all(&wanted.paths)?;
         check_yama()?;
