@@ -34,11 +34,12 @@ impl Limits {
         self.own.contains(&pages) || self.ours.contains(&pages) && !self.is_doubled(pages)
     }
 
-    /// The nearest limit that can be set and is not taken for a program's own.
+    /// The nearest limit that can be set and is not taken for a program's own, in whole pages of the kernel of so many of
+    /// 4 KiB each: the kernel makes no other of it.
     #[must_use]
-    pub fn settable(&self, pages: u32) -> u32 {
-        let pages = pages.min(MOST_PAGES);
-        pages + u32::from(self.is_doubled(pages))
+    pub fn settable(&self, pages: u32, page: u32) -> u32 {
+        let pages = pages.min(MOST_PAGES) / page * page;
+        pages + page * u32::from(self.is_doubled(pages))
     }
 
     fn is_doubled(&self, pages: u32) -> bool {
@@ -66,12 +67,27 @@ mod tests {
             assert_eq!(limits.is_ours_or_own(pages), is, "{pages}");
         }
         assert_eq!(
-            limits.settable(64),
+            limits.settable(64, 1),
             65,
             "64 would be taken for FADV_SEQUENTIAL's"
         );
-        assert_eq!(limits.settable(u32::MAX), MOST_PAGES);
+        assert_eq!(limits.settable(u32::MAX, 1), MOST_PAGES);
         limits.note_own(128);
         assert!(limits.is_ours_or_own(32) && limits.is_ours_or_own(128));
+    }
+
+    #[test]
+    fn a_kernel_of_larger_pages_gets_limits_that_it_does_not_round() {
+        let mut limits = Limits::default();
+        limits.note_own(32);
+        for (page, pages, settable) in [
+            (16, 100, 96),
+            (16, 70, 80),
+            (4, 70, 68),
+            (4, 66, 68),
+            (16, u32::MAX, MOST_PAGES),
+        ] {
+            assert_eq!(limits.settable(pages, page), settable, "{pages} of {page}");
+        }
     }
 }

@@ -43,6 +43,11 @@ const SECOND: u64 = 1_000_000_000;
 
 /// A kernel whose readahead is steered. File systems have numbers from 0 on.
 pub trait Kernel<D> {
+    /// Pages of 4 KiB, in which events and limits are counted, in one of the kernel's own.
+    fn page(&self) -> u32 {
+        1
+    }
+
     /// The limit that files of a file system have when they are opened, in pages; none if its device is gone.
     fn limit(&mut self, at: usize) -> Option<u32>;
 
@@ -327,7 +332,7 @@ impl<D: Clone + PartialEq> Steering<D> {
         let is_held = self.crowds[at].is_some_and(|crowd| crowd.holds(event.time, share));
         match is_held {
             true => Ok(own),
-            false => Ok(self.limits[at].settable(stream.window.max(own))),
+            false => Ok(self.limits[at].settable(stream.window.max(own), kernel.page())),
         }
     }
 

@@ -19,6 +19,7 @@ use forerun_surface::undo::guardian::Guardian;
 use crate::bios::Bios;
 use crate::causes::Cause;
 use crate::descriptors::{Descriptors, Found};
+use crate::limit::{Limit, kernel_page};
 use crate::exclude::Exclude;
 use crate::memory::Domain;
 use crate::process::{Program, is_idle, undeleted};
@@ -98,6 +99,10 @@ impl Running<'_> {
 
 impl Kernel<Domain> for Running<'_> {
     fn limit(&mut self, at: usize) -> Option<u32> {
+    fn page(&self) -> u32 {
+        kernel_page()
+    }
+
         self.file_systems[at].limit.pages().ok()
     }
 

@@ -7,6 +7,7 @@
 //! read the bdi's limit -> record it, tell the guardian -> raise it -> fadvise -> put it back, if ours still stands
 //! ```
 //!
+//! The kernel keeps limits in whole pages of its own, so [`steering`](forerun_steering::Kernel::page) asks for no others.
 //! A value that was written from elsewhere in between stays. A file opened within these microseconds has the raised limit;
 //! it is [known](forerun_steering::limits) as one of ours, and put right when the kernel's readahead is asked for it next.
 
@@ -27,6 +28,11 @@ pub const PAGE_KIB: u32 = 4;
 /// The limit of a file system.
 #[derive(Debug)]
 pub struct Limit {
+/// Pages of 4 KiB in one of the kernel's: 1, or 4 or 16 on some processors.
+pub(crate) fn kernel_page() -> u32 {
+    (rustix::param::page_size() as u32 >> 10) / PAGE_KIB
+}
+
     file: File,
     /// None in a dry run, which raises nothing.
     record: Option<Record>,

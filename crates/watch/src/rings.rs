@@ -22,6 +22,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use forerun_surface::failure::Failure;
 
+use crate::limit::kernel_page;
 use crate::sample::{Layouts, Record, SAMPLE_TYPE, Seeing};
 use crate::tracepoint::Tracepoint;
 
@@ -95,7 +96,7 @@ impl Rings {
         (seeing, points): (Seeing, &[Tracepoint]),
         [file_systems, queues, disks]: [&[u32]; 3],
     ) -> Result<Self, Failure> {
-        let layouts = Layouts::new(seeing, points)?;
+        let layouts = Layouts::new(seeing, points, kernel_page())?;
         let any = |field: &str, numbers: &[u32]| {
             let each = numbers.iter().map(|number| format!("{field} == {number}"));
             format!("({})", each.collect::<Vec<_>>().join(" || "))

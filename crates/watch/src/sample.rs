@@ -57,6 +57,8 @@ pub struct Layouts {
     ahead: Vec<(AheadLayout, Cause)>,
     bio: Option<RequestLayout>,
     requests: [RequestLayout; 2],
+    /// Pages of 4 KiB in one of the kernel's.
+    page: u32,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -138,11 +140,11 @@ impl FromStr for Seeing {
 }
 
 impl Layouts {
-    /// The layouts of the [events](Seeing::events) of a way of seeing.
+    /// The layouts of the [events](Seeing::events) of a way of seeing, of a kernel whose pages are so many of 4 KiB each.
     ///
     /// # Errors
     /// A field that one of them lacks.
-    pub fn new(seeing: Seeing, events: &[Tracepoint]) -> Result<Self, Failure> {
+    pub fn new(seeing: Seeing, events: &[Tracepoint], page: u32) -> Result<Self, Failure> {
         let names = seeing.events();
         let at = |at: usize| match events.get(at) {
             Some(event) => Ok((event, names[at].1)),
@@ -166,6 +168,7 @@ impl Layouts {
                     ahead,
                     bio: None,
                     requests: requests(2)?,
+                    page,
                 }
             }
             Seeing::Block => {
@@ -174,6 +177,7 @@ impl Layouts {
                     ahead: Vec::new(),
                     bio: Some(request(bio, name)?),
                     requests: requests(1)?,
+                    page,
                 }
             }
         })
@@ -197,7 +201,7 @@ impl Layouts {
         let is = |id: u64, kind: Field| kind.of(raw) == Some(id);
         for (layout, cause) in &self.ahead {
             if is(layout.id, layout.kind) {
-                return layout.of(raw, time, *cause, process, thread);
+                return layout.of(raw, time, *cause, (process, thread), self.page);
             }
         }
         if let Some(bio) = self.bio.as_ref().filter(|own| is(own.id, own.kind)) {
@@ -214,10 +218,13 @@ impl AheadLayout {
         raw: &[u8],
         time: Nanos,
         cause: Cause,
-        process: u32,
-        thread: u32,
+        (process, thread): (u32, u32),
+        page: u32,
     ) -> Option<Record> {
         let small = |field: Field| field.of(raw).and_then(|value| u32::try_from(value).ok());
+        // Of the kernel's own size here, and of 4 KiB from here on.
+        let pages = |field: Field| Some(field.of(raw)?.saturating_mul(page.into()));
+        let few = |field: Field| pages(field).and_then(|value| u32::try_from(value).ok());
         Some(Record::Ahead(Ahead {
             time,
             cause,
@@ -225,11 +232,11 @@ impl AheadLayout {
             thread,
             device: small(self.device)?,
             inode: self.inode.of(raw)?,
-            index: self.index.of(raw)?,
-            size: small(self.size)?,
-            async_size: small(self.async_size)?,
-            limit: small(self.limit)?,
-            asked: self.asked.of(raw)?,
+            index: pages(self.index)?,
+            size: few(self.size)?,
+            async_size: few(self.async_size)?,
+            limit: few(self.limit)?,
+            asked: pages(self.asked)?,
         }))
     }
 }
@@ -299,7 +306,7 @@ pub(crate) mod tests {
     }
 
     /// Layouts as another kernel may have them: narrower, in another order.
-    fn layouts() -> Layouts {
+    fn layouts(page: u32) -> Layouts {
         let ahead = [
             ("common_type", 0, 2),
             ("s_dev", 8, 4),
@@ -322,7 +329,7 @@ pub(crate) mod tests {
             event(3, &block),
             event(4, &block),
         ];
-        Layouts::new(Seeing::Readahead, &events).unwrap()
+        Layouts::new(Seeing::Readahead, &events, page).unwrap()
     }
 
     fn sample(raw: &[u8]) -> Vec<u8> {
@@ -366,9 +373,26 @@ pub(crate) mod tests {
                 limit: 256,
                 asked: 4,
             };
-            let record = layouts().record(&sample(&raw_ahead(id)));
+            let record = layouts(1).record(&sample(&raw_ahead(id)));
             assert_eq!(record, Some(Record::Ahead(expected)));
         }
+    }
+
+    #[test]
+    fn larger_pages_of_a_kernel_are_counted_in_those_of_4_kib() {
+        let Some(Record::Ahead(event)) = layouts(16).record(&sample(&raw_ahead(2))) else {
+            panic!("no event");
+        };
+        let Ahead {
+            index,
+            size,
+            async_size,
+            limit,
+            asked,
+            ..
+        } = event;
+        assert_eq!((index, asked), (16 * 1_024, 64));
+        assert_eq!((size, async_size, limit), (512, 256, 4096));
     }
 
     #[test]
@@ -386,20 +410,20 @@ pub(crate) mod tests {
             sectors: 256,
         };
         assert_eq!(
-            layouts().record(&sample(&raw)),
+            layouts(1).record(&sample(&raw)),
             Some(Record::Request(request))
         );
         let mut lost = LOST.to_ne_bytes().to_vec();
         lost.extend([0; 12]);
         lost.extend(33_u64.to_ne_bytes());
-        assert_eq!(layouts().record(&lost), Some(Record::Lost(33)));
+        assert_eq!(layouts(1).record(&lost), Some(Record::Lost(33)));
         assert_eq!(
-            layouts().record(&sample(&raw_ahead(9))),
+            layouts(1).record(&sample(&raw_ahead(9))),
             None,
             "another event"
         );
         let short = sample(&raw_ahead(1)[..40]);
-        assert_eq!(layouts().record(&short), None, "shorter than its layout");
+        assert_eq!(layouts(1).record(&short), None, "shorter than its layout");
     }
 
     #[test]
@@ -411,7 +435,7 @@ pub(crate) mod tests {
             ("nr_sector", 24, 4),
         ];
         let events = [event(1, &block), event(2, &block), event(3, &block)];
-        let layouts = Layouts::new(Seeing::Block, &events).unwrap();
+        let layouts = Layouts::new(Seeing::Block, &events, 1).unwrap();
         let mut raw = 1_u16.to_ne_bytes().to_vec();
         raw.extend([0; 6]);
         raw.extend(7_u32.to_ne_bytes());
@@ -434,18 +458,18 @@ pub(crate) mod tests {
         };
         let record = layouts.record(&sample(&raw));
         assert_eq!(record, Some(Record::Request(request)));
-        assert!(Layouts::new(Seeing::Block, &events[..2]).is_err());
+        assert!(Layouts::new(Seeing::Block, &events[..2], 1).is_err());
     }
 
     proptest! {
         #[test]
         fn any_bytes_are_a_record_or_none(mut bytes: Vec<u8>, kind in 0u32..10, id in 0u16..6) {
-            let _ = layouts().record(&bytes);
+            let _ = layouts(1).record(&bytes);
             bytes.splice(0..0, kind.to_ne_bytes());
-            let _ = layouts().record(&bytes);
+            let _ = layouts(1).record(&bytes);
             if bytes.len() > HEAD + 2 {
                 bytes[HEAD..HEAD + 2].copy_from_slice(&id.to_ne_bytes());
-                let _ = layouts().record(&bytes);
+                let _ = layouts(1).record(&bytes);
             }
         }
     }

@@ -86,7 +86,7 @@ fn layouts() -> Layouts {
     ];
     let of = |id, fields: &[_]| tracepoint(id, fields);
     let events = [of(1, &ahead), of(2, &ahead), of(3, &block), of(4, &block)];
-    Layouts::new(Seeing::Readahead, &events).unwrap()
+    Layouts::new(Seeing::Readahead, &events, 1).unwrap()
 }
 
 /// A record with these fields of its event.

@@ -6,6 +6,7 @@ use forerun_core::Nanos;
 use forerun_core::next_file::Entry;
 
 use crate::filler::{Folder, Listed, Listing};
+use crate::limit::kernel_page;
 use crate::windows::PAGE_BYTES;
 
 /// A file that was missed before its folder was listed.
@@ -45,14 +46,14 @@ const ORDERS: [(Option<usize>, bool); 6] = [
 ];
 
 impl Known {
-    /// The files of one page that are ahead, in a row behind a file that was read, in the order in which they are read: up to
+    /// The files of one page of the kernel that are ahead, in a row behind a file that was read, in the order in which they are read: up to
     /// this entry, or to an end of the folder.
     pub(super) fn unmarked(&self, to: Option<u32>, is_ahead: impl Fn(u32) -> bool) -> Vec<u32> {
         let Some(listing) = &self.listing else {
             return Vec::new();
         };
-        let is_unmarked =
-            |entry: u32| listing.1[entry as usize].bytes <= PAGE_BYTES && is_ahead(entry);
+        let page = u64::from(kernel_page()) * PAGE_BYTES;
+        let is_unmarked = |entry: u32| listing.1[entry as usize].bytes <= page && is_ahead(entry);
         let count = listing.1.len() as u32;
         for (order, is_backward) in ORDERS {
             let at = |rank: u32| match order {
