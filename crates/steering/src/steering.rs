@@ -509,3 +509,10 @@ impl<D> Engine<D> {
         self.windows.limit(now, Bytes(bytes));
     }
 }
+    /// The error that ended the first of the journals that ended before the run.
+    #[must_use]
+    pub fn journal_error(&self) -> Option<&std::io::Error> {
+        let engines = self.engines.iter();
+        engines.filter_map(|of| of.windows.journal_error()).next()
+    }
+

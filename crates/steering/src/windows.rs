@@ -91,6 +91,7 @@ pub struct Windows {
     depth: Box<dyn Depth>,
     profile: Profile,
     journal: Option<Box<dyn Write>>,
+    journal_error: Option<io::Error>,
     flights: VecDeque<Flight>,
     /// By number; none if that is free.
     streams: Vec<Option<Place>>,
@@ -123,7 +124,7 @@ impl Windows {
     /// An engine for disks of these costs.
     ///
     /// # Errors
-    /// The engine refuses the settings, or the journal cannot be written.
+    /// The engine refuses the settings.
     pub fn new(
         settings: Settings,
         profile: Profile,
@@ -137,6 +138,7 @@ impl Windows {
             depth,
             profile: profile.clone(),
             journal,
+            journal_error: None,
             flights: VecDeque::new(),
             streams: Vec::new(),
             free: Vec::new(),
@@ -144,9 +146,8 @@ impl Windows {
             memory,
             ahead: ahead::Ahead::default(),
         };
-        if let Some(journal) = &mut windows.journal {
-            writeln!(journal, "{}", head(windows.engine.settings()))?;
-        }
+        let begin = head(windows.engine.settings());
+        windows.write(|journal| writeln!(journal, "{begin}"));
         windows.costs(Nanos(0), profile);
         Ok(windows)
     }
@@ -387,21 +388,31 @@ impl Windows {
         None
     }
 
-    /// A journal that cannot be written ends there.
     fn note(&mut self, entry: impl FnOnce(Nanos) -> Entry) {
         let now = self.now;
-        if let Some(journal) = &mut self.journal
-            && writeln!(journal, "{}", entry(now)).is_err()
-        {
-            self.journal = None;
+        if self.journal.is_some() {
+            let line = entry(now);
+            self.write(|journal| writeln!(journal, "{line}"));
+        }
+    }
+
+    /// A journal that cannot be written ends there.
+    fn write(&mut self, what: impl FnOnce(&mut Box<dyn Write>) -> io::Result<()>) {
+        let written = self.journal.as_mut().map(what);
+        if let Some(Err(error)) = written {
+            (self.journal, self.journal_error) = (None, Some(error));
         }
     }
 
     /// Writes the lines of the journal that are not written yet.
     pub fn flush(&mut self) {
-        if let Some(journal) = &mut self.journal {
-            let _ = journal.flush();
-        }
+        self.write(|journal| journal.flush());
+    }
+
+    /// The error that ended the journal, if one did.
+    #[must_use]
+    pub fn journal_error(&self) -> Option<&io::Error> {
+        self.journal_error.as_ref()
     }
 
     /// The engine's counters.

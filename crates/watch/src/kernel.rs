@@ -36,6 +36,8 @@ pub(crate) struct Running<'a> {
     descriptors: &'a mut Descriptors,
     guardian: Option<&'a mut Guardian>,
     excludes: &'a [Exclude],
+    journal_error: &'a mut Option<String>,
+    folders: &'a Small,
     counts: &'a mut Counts,
     touched: &'a mut HashMap<(u32, FileKey), u64>,
     bios: &'a mut Bios,
@@ -121,14 +123,15 @@ impl Kernel<Domain> for Running<'_> {
 
     fn journal(&mut self, engine: usize) -> Option<Box<dyn Write>> {
         let path = self.journal?;
-        let path = match engine {
-            0 => path.to_owned(),
-            more => format!("{}.{more}", path.display()).into(),
-        };
-        let made = files::check_journal(&path).and_then(|()| {
-            File::create(&path).map_err(|e| Failure::unusable(&path, files::plain(&e)))
+        let mut name = path.as_os_str().to_owned();
+        if engine > 0 {
+            name.push(format!(".{engine}"));
+        }
+        let path = Path::new(&name);
+        let made = files::check_journal(path).and_then(|()| {
+            File::create(path).map_err(|e| Failure::unusable(path, files::plain(&e)))
         });
-        let made = made.inspect_err(|e| tracing::warn!("there is no journal: {e}"));
+        let made = made.inspect_err(|e| note_once(self.journal_error, e));
         Some(Box::new(BufWriter::new(made.ok()?)))
     }
 
@@ -174,6 +177,8 @@ impl Watch {
             counts: &mut self.counts,
             touched: &mut self.touched,
             bios: &mut self.bios,
+            journal_error: &mut self.journal_error,
+            folders: &self.small,
             journal: self.journal.as_deref(),
         };
         (&mut self.steering, running)
@@ -224,3 +229,11 @@ impl Watch {
 pub(crate) fn path_of(process: u32, number: i32) -> PathBuf {
     undeleted(fs::read_link(format!("/proc/{process}/fd/{number}")).unwrap_or_default())
 }
+/// Keeps the first error of the journals, and warns of it.
+pub(crate) fn note_once(kept: &mut Option<String>, error: &dyn std::fmt::Display) {
+    if kept.is_none() {
+        tracing::warn!("the journal ends here: {error}");
+        *kept = Some(error.to_string());
+    }
+}
+

@@ -59,7 +59,7 @@ impl Watch {
             passthrough: Default::default(),
             open_files,
             device: None,
-            journal_error: None,
+            journal_error: self.journal_error.clone(),
             record: None,
             queues,
             watch: Some(self.beside(paths)),

@@ -170,6 +170,8 @@ pub struct Report {
     /// Bytes that were not steered.
     pub causes: Causes,
     /// Its file systems.
+    /// The error that ended the journal, if one did.
+    pub journal_error: Option<String>,
     pub accounts: Vec<Account>,
     /// How long it ran, and its processor time.
     pub ran: Duration,
@@ -192,6 +194,8 @@ pub struct Watch {
     pub(crate) causes: Causes,
     /// Open files whose limit was set, and the page they were seen at last.
     pub(crate) touched: HashMap<(u32, FileKey), u64>,
+    /// The first error of it.
+    pub(crate) journal_error: Option<String>,
     seeing: Seeing,
     pub(crate) bios: Bios,
     pub(crate) small: Small,
@@ -280,6 +284,7 @@ impl Watch {
             descriptors: Descriptors::default(),
             guardian,
             excludes: exclude::resolved(wanted.excludes),
+            journal_error: None,
             is_dry: wanted.is_dry,
             counts: Counts::default(),
             causes: Causes::default(),
@@ -416,7 +421,15 @@ impl Watch {
         };
         match poll(&mut waited, Some(&time)) {
             Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+        self.flush();
+    }
+
+    /// Writes the lines of journals that are not written yet.
+    fn flush(&mut self) {
             Err(error) => Err(Failure::Run(format!("waiting for events: {error}"))),
+        if let Some(error) = self.steering.journal_error() {
+            note_once(&mut self.journal_error, error);
+        }
         }
     }
 
@@ -429,7 +442,7 @@ impl Watch {
         let (steering, mut running) = self.parts();
         steering.tick(now, &mut running);
         self.forget_idle_folders();
-        self.steering.flush();
+        self.flush();
     }
 
     fn look_at_disks(&mut self) {
@@ -455,6 +468,7 @@ impl Watch {
         let accounts = self.accounts();
         self.steering.flush();
         // Before the guardian reads the end of its input: without a record it has nothing to do.
+            journal_error: self.journal_error,
         self.file_systems.iter_mut().for_each(Watched::end);
         self.guardian = None;
         let processor = clock_gettime(ClockId::ProcessCPUTime);

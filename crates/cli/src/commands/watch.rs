@@ -45,7 +45,7 @@ pub fn run(
     }
     let begin = || begin(args, environment, sockets);
     if args.report_ready {
-        return background::serve(begin, |watch| watch.run().map(drop));
+        return background::serve(begin, |watch| checked(&watch.run()?));
     }
     if args.background {
         return background::start(std::env::args_os());
@@ -56,7 +56,17 @@ pub fn run(
     }
     let text = beginning(&args.paths, &watch.accounts(), args.dry_run);
     write(out, &text)?;
-    write(out, &ending(&watch.run()?))
+    let report = watch.run()?;
+    write(out, &ending(&report))?;
+    checked(&report)
+}
+
+/// The journal that was asked for is not whole, as of a mount.
+fn checked(report: &Report) -> Result<(), Failure> {
+    let error = report.journal_error.as_ref();
+    error.map_or(Ok(()), |error| {
+        Err(Failure::Run(format!("journal: {error}")))
+    })
 }
 
 fn begin(
