@@ -356,8 +356,10 @@ impl<D: Clone + PartialEq> Steering<D> {
         if event.cause != Why::Mark || is_old || is_near {
             return Ok(());
         }
-        if !self.limits[at].is_ours_or_own(event.limit) {
+        if is_foreign {
             return Err(Cause::OwnLimit);
+        let is_foreign = !self.limits[at].is_ours_or_own(event.limit);
+        stream.is_ours = event.cause == Why::Mark && !is_foreign;
         }
         self.limits[at].note_ours(want);
         let wanted = Wanted {

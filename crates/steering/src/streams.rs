@@ -69,6 +69,8 @@ pub struct Stream {
     pub window: u32,
     /// The limit that its open file was given last, and when.
     pub set: Option<(u32, Nanos)>,
+    /// Whether it was read ahead when it was seen last, with a limit that is not its program's own.
+    pub is_ours: bool,
     /// See there.
     pub steered: Steered,
 }
@@ -138,6 +140,7 @@ impl Streams {
             pages,
             window: 0,
             set: None,
+            is_ours: false,
             steered,
         });
         streams.len() - 1

@@ -3,7 +3,6 @@
 //! Finds the open file that an event is of and whose memory it reads in, and sets its limit; what is to be set is decided
 //! by [`forerun_steering`].
 
-use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -11,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use forerun_core::{Bytes, Nanos};
 use forerun_steering::events::{Ahead, FileKey};
-use forerun_steering::{Kernel, Reader, Steering, Wanted as Limit};
+use forerun_steering::{Kernel, Reader, Steering, Wanted};
 use forerun_surface::failure::Failure;
 use forerun_surface::files;
 use forerun_surface::undo::guardian::Guardian;
@@ -27,9 +26,6 @@ use crate::small::Small;
 use crate::watch::{Counts, Watch, Watched, monotonic};
 use crate::windows::PAGE_BYTES;
 
-/// Open files whose limits are put back at the end; older ones keep theirs.
-const TOUCHED_MAX: usize = 1 << 16;
-
 /// See the [module](self).
 pub(crate) struct Running<'a> {
     file_systems: &'a mut [Watched],
@@ -39,7 +35,6 @@ pub(crate) struct Running<'a> {
     journal_error: &'a mut Option<String>,
     folders: &'a Small,
     counts: &'a mut Counts,
-    touched: &'a mut HashMap<(u32, FileKey), u64>,
     bios: &'a mut Bios,
     journal: Option<&'a Path>,
     /// A dry run, or a pause.
@@ -78,11 +73,14 @@ impl Running<'_> {
         at: usize,
         (process, key): (u32, FileKey),
         page: u64,
-        pages: u32,
+        (pages, number): (u32, Option<i32>),
     ) -> Result<(), Cause> {
         let begun = Instant::now();
         let found = self.descriptors.find(process, key, page)?;
         let held = Instant::now();
+        if number.is_some_and(|number| number != found.number) {
+            return Err(Cause::Closed);
+        }
         let guardian = self.guardian.as_deref_mut().ok_or(Cause::NotRaised)?;
         let limit = &mut self.file_systems[at].limit;
         let set = limit.set(&found.file, pages, guardian);
@@ -135,7 +133,7 @@ impl Kernel<Domain> for Running<'_> {
         Some(Box::new(BufWriter::new(made.ok()?)))
     }
 
-    fn set(&mut self, at: usize, event: &Ahead, wanted: Limit) -> Result<Option<Nanos>, Cause> {
+    fn set(&mut self, at: usize, event: &Ahead, wanted: Wanted) -> Result<Option<Nanos>, Cause> {
         if self.sets_nothing {
             self.counts.spared += 1;
             return Ok(None);
@@ -144,13 +142,9 @@ impl Kernel<Domain> for Running<'_> {
             self.descriptors.forget(event.process);
         }
         let of = (event.process, event.file());
-        self.advise(at, of, event.index, wanted.pages)?;
+        self.advise(at, of, event.index, (wanted.pages, None))?;
         self.bios.set(event.process, event.file(), wanted.pages);
-        let set = monotonic();
-        if self.touched.len() < TOUCHED_MAX || self.touched.contains_key(&of) {
-            self.touched.insert(of, event.index);
-        }
-        Ok(Some(set))
+        Ok(Some(monotonic()))
     }
 
     fn schedule(&mut self, at: usize, is_fair: bool) -> bool {
@@ -175,7 +169,6 @@ impl Watch {
             guardian: self.guardian.as_mut(),
             excludes: &self.excludes,
             counts: &mut self.counts,
-            touched: &mut self.touched,
             bios: &mut self.bios,
             journal_error: &mut self.journal_error,
             folders: &self.small,
@@ -204,31 +197,32 @@ impl Watch {
         }
     }
 
-    /// Open files that were touched get the limit of their file system, as far as they are still open. How many did.
+    /// Open files that were read ahead with a limit of this watch when they were seen last get that of their file system, as
+    /// far as they are still open. How many did. Others may have been advised by their program since, and are left alone.
     pub(crate) fn put_all_back(&mut self) -> usize {
-        let touched = std::mem::take(&mut self.touched);
+        let streams = self.steering.streams.iter();
+        let ours =
+            streams.filter(|(_, of)| of.is_ours && of.set.is_some_and(|(pages, _)| pages > 0));
+        let ours = ours.map(|(key, of)| (key, of.process, of.last, of.number));
+        let ours: Vec<_> = ours.collect();
         let until = Instant::now() + Duration::from_secs(5);
         let mut count = 0;
-        for ((process, key), page) in touched {
+        for (key, process, page, number) in ours {
             let Some(at) = self.file_system(key.device) else {
                 continue;
             };
             let (_, mut running) = self.parts();
             if let Some(own) = running.limit(at)
                 && Instant::now() < until
-                && running.advise(at, (process, key), page, own).is_ok()
             {
-                count += 1;
+                let to = (own, Some(number));
+                count += usize::from(running.advise(at, (process, key), page, to).is_ok());
             }
         }
         count
     }
 }
 
-/// The path of a descriptor, as its process would name it; of a file without a name what the kernel says.
-pub(crate) fn path_of(process: u32, number: i32) -> PathBuf {
-    undeleted(fs::read_link(format!("/proc/{process}/fd/{number}")).unwrap_or_default())
-}
 /// Keeps the first error of the journals, and warns of it.
 pub(crate) fn note_once(kept: &mut Option<String>, error: &dyn std::fmt::Display) {
     if kept.is_none() {
@@ -237,3 +231,7 @@ pub(crate) fn note_once(kept: &mut Option<String>, error: &dyn std::fmt::Display
     }
 }
 
+/// The path of a descriptor, as its process would name it; of a file without a name what the kernel says.
+pub(crate) fn path_of(process: u32, number: i32) -> PathBuf {
+    undeleted(fs::read_link(format!("/proc/{process}/fd/{number}")).unwrap_or_default())
+}

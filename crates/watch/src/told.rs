@@ -46,7 +46,7 @@ impl Watch {
         let steered = steered.filter(|(_, stream)| matches!(stream.steered, Steered::By { .. }));
         let open_files = steered
             .map(|(key, stream)| open_file(key, stream))
-            .collect();
+            .collect::<Vec<_>>();
         let report = Report {
             source: sources.collect::<Vec<_>>().join(", "),
             mountpoint: paths.first().cloned().unwrap_or_default(),
@@ -55,7 +55,7 @@ impl Watch {
             counters: counters
                 .map(|(name, value)| (name.to_owned(), value.into()))
                 .collect(),
-            known_files: self.touched.len(),
+            known_files: open_files.len(),
             passthrough: Default::default(),
             open_files,
             device: None,

@@ -2,9 +2,8 @@
 //!
 //! One thread. An event takes 20 to 100 us, and marks come as often as windows are read: 64 readers of a disk make some
 //! dozen a second. Everything is put back when it ends: limits of file systems at once, those of open files as far as
-//! they are still open.
+//! they are being read.
 
-use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
@@ -13,7 +12,6 @@ use std::time::Duration;
 
 use forerun_core::{Nanos, Profile, Settings};
 use forerun_steering::Steering;
-use forerun_steering::events::FileKey;
 use forerun_surface::daemon::control::Control;
 use forerun_surface::daemon::metrics::Metrics;
 use forerun_surface::failure::Failure;
@@ -192,10 +190,6 @@ pub struct Watch {
     pub(crate) is_dry: bool,
     pub(crate) counts: Counts,
     pub(crate) causes: Causes,
-    /// Open files whose limit was set, and the page they were seen at last.
-    pub(crate) touched: HashMap<(u32, FileKey), u64>,
-    /// The first error of it.
-    pub(crate) journal_error: Option<String>,
     seeing: Seeing,
     pub(crate) bios: Bios,
     pub(crate) small: Small,
@@ -288,7 +282,6 @@ impl Watch {
             is_dry: wanted.is_dry,
             counts: Counts::default(),
             causes: Causes::default(),
-            touched: HashMap::new(),
             seeing,
             bios: Bios::default(),
             small: Small::start(seeing, &signals)?,
