@@ -37,7 +37,7 @@ const LESS_PART: u64 = 8;
 const LESS_EVERY: u64 = 250_000_000;
 /// After so many ticks without thrashing a domain gets a sixteenth of its memory back.
 const MORE_TICKS: u64 = 5;
-/// Engines at a time; readers of further domains share that of the system.
+/// Engines at a time, and one for the system of each file system; readers of further domains share that one.
 const ENGINES_MAX: usize = 64;
 const SECOND: u64 = 1_000_000_000;
 
@@ -59,6 +59,11 @@ pub trait Kernel<D> {
 
     /// Memory for the files of a domain now.
     fn memory(&mut self, domain: &D) -> Bytes;
+
+    /// Whether the engine of this number fills files of folders that are known.
+    fn has_folders(&self, _engine: usize) -> bool {
+        false
+    }
 
     /// The place for the decisions of the engine of this number; none if they are not recorded.
     fn journal(&mut self, engine: usize) -> Option<Box<dyn Write>>;
@@ -156,7 +161,7 @@ impl Admitted {
     }
 }
 
-impl<D: Clone + PartialEq> Steering<D> {
+impl<D: Clone + Default + PartialEq> Steering<D> {
     /// With [settings of windows](crate::windows::settings), from this time on, for file systems on these disks: each with its
     /// number and whether it turns, and how they lie together.
     #[must_use]
@@ -197,7 +202,10 @@ impl<D: Clone + PartialEq> Steering<D> {
 
     /// A request of a disk.
     pub fn request(&mut self, request: &Request) {
-        let _ = self.disks.iter_mut().any(|disks| disks.saw(request));
+        // Partitions of one disk are file systems with the same one.
+        for disks in &mut self.disks {
+            disks.saw(request);
+        }
     }
 
     /// The kernel's readahead was asked for a page of a file on this file system.
@@ -350,6 +358,8 @@ impl<D: Clone + PartialEq> Steering<D> {
         };
         let last = stream.set.filter(|(pages, _)| *pages > 0);
         let is_old = last.is_some_and(|(_, set)| set >= event.time);
+        let is_foreign = !self.limits[at].is_ours_or_own(event.limit);
+        stream.is_ours = event.cause == Why::Mark && !is_foreign;
         // A lower limit shortens no window of a stream that runs: it is of use where the window is shorter yet.
         let [next, wanted] = [event.limit, want].map(|limit| limit.max(event.size));
         let is_near = wanted.abs_diff(next) <= next / CHANGE_PART;
@@ -358,8 +368,6 @@ impl<D: Clone + PartialEq> Steering<D> {
         }
         if is_foreign {
             return Err(Cause::OwnLimit);
-        let is_foreign = !self.limits[at].is_ours_or_own(event.limit);
-        stream.is_ours = event.cause == Why::Mark && !is_foreign;
         }
         self.limits[at].note_ours(want);
         let wanted = Wanted {
@@ -400,7 +408,8 @@ impl<D: Clone + PartialEq> Steering<D> {
         }
     }
 
-    /// The engine of a domain, which is made for its first reader.
+    /// The engine of a domain, which is made for its first reader. Where there are as many as there may be, it is one of
+    /// another that no reader has, or else the one of the system.
     pub fn domain(
         &mut self,
         at: usize,
@@ -412,22 +421,47 @@ impl<D: Clone + PartialEq> Steering<D> {
         if let Some(place) = self.engines.iter().position(is_it) {
             return Some(place);
         }
-        if self.engines.len() >= ENGINES_MAX {
-            return self.engines.iter().position(|engine| engine.at == at);
+        let is_free = |place: &usize| {
+            let Engine {
+                domain, windows, ..
+            } = &self.engines[*place];
+            windows.streams() == 0 && *domain != D::default() && !kernel.has_folders(*place)
+        };
+        let is_full = self.engines.len() >= ENGINES_MAX;
+        let free = (0..self.engines.len()).filter(|_| is_full).find(is_free);
+        let place = match free {
+            Some(place) => place,
+            None if is_full && *domain != D::default() => {
+                return self.domain(at, &D::default(), time, kernel);
+            }
+            None => self.make(at, domain, kernel)?,
+        };
+        let now = self.since_start(time);
+        let bytes = kernel.memory(domain);
+        let profile = self.disks[at].profile();
+        let engine = &mut self.engines[place];
+        (engine.at, engine.domain, engine.bytes) = (at, domain.clone(), bytes);
+        (engine.part, engine.lessened) = (Engine::<D>::PART, Nanos(0));
+        if free.is_some() {
+            engine.windows.costs(now, profile);
         }
+        engine.tell(now);
+        Some(place)
+    }
+
+    /// Another engine; its place.
+    fn make(&mut self, at: usize, domain: &D, kernel: &mut dyn Kernel<D>) -> Option<usize> {
         let profile = self.disks[at].profile();
         let journal = kernel.journal(self.engines.len());
         let windows = Windows::new(self.settings.clone(), profile, journal).ok()?;
-        let mut engine = Engine {
+        self.engines.push(Engine {
             at,
             domain: domain.clone(),
             windows,
-            bytes: kernel.memory(domain),
+            bytes: Bytes(0),
             part: Engine::<D>::PART,
             lessened: Nanos(0),
-        };
-        engine.tell(self.since_start(time));
-        self.engines.push(engine);
+        });
         Some(self.engines.len() - 1)
     }
 
@@ -492,6 +526,13 @@ impl<D: Clone + PartialEq> Steering<D> {
         &self.settings
     }
 
+    /// The error that ended the first of the journals that ended before the run.
+    #[must_use]
+    pub fn journal_error(&self) -> Option<&std::io::Error> {
+        let engines = self.engines.iter();
+        engines.filter_map(|of| of.windows.journal_error()).next()
+    }
+
     /// Writes the lines of the journals that are not written yet.
     pub fn flush(&mut self) {
         let engines = self.engines.iter_mut();
@@ -511,10 +552,3 @@ impl<D> Engine<D> {
         self.windows.limit(now, Bytes(bytes));
     }
 }
-    /// The error that ended the first of the journals that ended before the run.
-    #[must_use]
-    pub fn journal_error(&self) -> Option<&std::io::Error> {
-        let engines = self.engines.iter();
-        engines.filter_map(|of| of.windows.journal_error()).next()
-    }
-

@@ -116,6 +116,10 @@ impl Kernel<Domain> for Running<'_> {
     }
 
     fn memory(&mut self, domain: &Domain) -> Bytes {
+    fn has_folders(&self, engine: usize) -> bool {
+        self.folders.has_engine(engine)
+    }
+
         domain.bytes()
     }
 

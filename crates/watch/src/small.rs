@@ -142,6 +142,11 @@ impl Small {
     /// Whether /proc may be asked for another reader.
     fn may_find(&mut self) -> bool {
         self.finds += 1;
+    /// Whether folders are known whose files the engine of this number fills.
+    pub(crate) fn has_engine(&self, engine: usize) -> bool {
+        self.folders.values().any(|folder| folder.domain == engine)
+    }
+
         self.finds <= FINDS_MAX
     }
 
