@@ -18,8 +18,8 @@ use forerun_surface::undo::guardian::Guardian;
 use crate::bios::Bios;
 use crate::causes::Cause;
 use crate::descriptors::{Descriptors, Found};
-use crate::limit::{Limit, kernel_page};
 use crate::exclude::Exclude;
+use crate::limit::{Limit, kernel_page};
 use crate::memory::Domain;
 use crate::process::{Program, is_idle, undeleted};
 use crate::small::Small;
@@ -29,14 +29,15 @@ use crate::windows::PAGE_BYTES;
 /// See the [module](self).
 pub(crate) struct Running<'a> {
     file_systems: &'a mut [Watched],
+    limits: &'a mut [Limit],
     descriptors: &'a mut Descriptors,
     guardian: Option<&'a mut Guardian>,
     excludes: &'a [Exclude],
-    journal_error: &'a mut Option<String>,
-    folders: &'a Small,
     counts: &'a mut Counts,
     bios: &'a mut Bios,
     journal: Option<&'a Path>,
+    journal_error: &'a mut Option<String>,
+    folders: &'a Small,
     /// A dry run, or a pause.
     sets_nothing: bool,
 }
@@ -67,7 +68,7 @@ impl Running<'_> {
         Ok((program, found, path))
     }
 
-    /// Gives an open file this limit; it is held for as long as that takes.
+    /// Gives an open file, of this descriptor alone where one is named, this limit; it is held for as long as that takes.
     fn advise(
         &mut self,
         at: usize,
@@ -77,12 +78,12 @@ impl Running<'_> {
     ) -> Result<(), Cause> {
         let begun = Instant::now();
         let found = self.descriptors.find(process, key, page)?;
-        let held = Instant::now();
         if number.is_some_and(|number| number != found.number) {
             return Err(Cause::Closed);
         }
+        let held = Instant::now();
         let guardian = self.guardian.as_deref_mut().ok_or(Cause::NotRaised)?;
-        let limit = &mut self.file_systems[at].limit;
+        let limit = &mut self.limits[self.file_systems[at].limit];
         let set = limit.set(&found.file, pages, guardian);
         drop(found);
         self.counts.held_most = self.counts.held_most.max(held.elapsed());
@@ -98,12 +99,12 @@ impl Running<'_> {
 }
 
 impl Kernel<Domain> for Running<'_> {
-    fn limit(&mut self, at: usize) -> Option<u32> {
     fn page(&self) -> u32 {
         kernel_page()
     }
 
-        self.file_systems[at].limit.pages().ok()
+    fn limit(&mut self, at: usize) -> Option<u32> {
+        self.limits[self.file_systems[at].limit].pages().ok()
     }
 
     fn reader(&mut self, at: usize, key: FileKey, event: &Ahead) -> Result<Reader<Domain>, Cause> {
@@ -115,11 +116,11 @@ impl Kernel<Domain> for Running<'_> {
         })
     }
 
-    fn memory(&mut self, domain: &Domain) -> Bytes {
     fn has_folders(&self, engine: usize) -> bool {
         self.folders.has_engine(engine)
     }
 
+    fn memory(&mut self, domain: &Domain) -> Bytes {
         domain.bytes()
     }
 
@@ -169,14 +170,15 @@ impl Watch {
         let running = Running {
             sets_nothing: self.is_dry || self.signals.is_paused,
             file_systems: &mut self.file_systems,
+            limits: &mut self.limits,
             descriptors: &mut self.descriptors,
             guardian: self.guardian.as_mut(),
             excludes: &self.excludes,
             counts: &mut self.counts,
             bios: &mut self.bios,
+            journal: self.journal.as_deref(),
             journal_error: &mut self.journal_error,
             folders: &self.small,
-            journal: self.journal.as_deref(),
         };
         (&mut self.steering, running)
     }

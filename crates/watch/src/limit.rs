@@ -19,23 +19,46 @@ use std::path::Path;
 
 use forerun_surface::failure::Failure;
 use forerun_surface::undo::guardian::Guardian;
+use forerun_surface::undo::knob::Knob;
 use forerun_surface::undo::record::Record;
 use rustix::fs::{Advice, fadvise};
 
-/// KiB of a page: the kernel keeps limits in pages of this size at least.
+use crate::mounts::FileSystem;
+
+/// KiB of a page as limits are counted here.
 pub const PAGE_KIB: u32 = 4;
 
-/// The limit of a file system.
-#[derive(Debug)]
-pub struct Limit {
 /// Pages of 4 KiB in one of the kernel's: 1, or 4 or 16 on some processors.
 pub(crate) fn kernel_page() -> u32 {
     (rustix::param::page_size() as u32 >> 10) / PAGE_KIB
 }
 
+/// The limit of a file system.
+#[derive(Debug)]
+pub struct Limit {
     file: File,
     /// None in a dry run, which raises nothing.
     record: Option<Record>,
+}
+
+/// The limits of file systems, one for each bdi, and the place of each file system's.
+pub(crate) fn of_all<'a>(
+    folder: Option<&Path>,
+    all: impl Iterator<Item = &'a FileSystem>,
+) -> Result<(Vec<Limit>, Vec<usize>), Failure> {
+    let (mut bdis, mut limits, mut places): (Vec<&str>, _, _) =
+        (Vec::new(), Vec::new(), Vec::new());
+    for at in all {
+        let place = bdis.iter().position(|bdi| *bdi == at.bdi);
+        if place.is_none() {
+            // Read-ahead that a watch left raised, killed together with its guardian, is put back.
+            let record = |folder| Record::of_bdi(folder, &at.bdi, [Knob::new(at.limit.clone())]);
+            limits.push(Limit::open(&at.limit, folder.map(record).transpose()?)?);
+            bdis.push(&at.bdi);
+        }
+        places.push(place.unwrap_or(limits.len() - 1));
+    }
+    Ok((limits, places))
 }
 
 impl Limit {
@@ -124,10 +147,13 @@ impl Limit {
     fn write(&self, kib: u32) -> io::Result<()> {
         self.file.write_all_at(format!("{kib}\n").as_bytes(), 0)
     }
+}
 
-    /// The watch ends: nothing is raised, and the record goes.
-    pub fn end(&self) {
-        if let Some(record) = &self.record {
+/// Where nothing stands raised the record goes, also where a start fails.
+impl Drop for Limit {
+    fn drop(&mut self) {
+        let record = self.record.as_ref();
+        if let Some(record) = record.filter(|of| of.changes().iter().all(|of| of.ours.is_empty())) {
             record.remove();
         }
     }
@@ -135,7 +161,7 @@ impl Limit {
 
 #[cfg(test)]
 mod tests {
-    use forerun_surface::undo::knob::Knob;
+    use forerun_steering::disks::Spread;
 
     use super::*;
 
@@ -161,5 +187,49 @@ mod tests {
             128,
             "512 KiB, which is the device's from now on"
         );
+    }
+
+    #[test]
+    fn partitions_of_one_disk_have_one_limit() {
+        let folder = tempfile::tempdir().unwrap();
+        let of = |device: u32, bdi: &str| {
+            let limit = folder.path().join(bdi).join("read_ahead_kb");
+            std::fs::create_dir_all(limit.parent().unwrap()).unwrap();
+            std::fs::write(&limit, "128\n").unwrap();
+            FileSystem {
+                device,
+                kind: "ext4".into(),
+                point: "/".into(),
+                bdi: bdi.into(),
+                limit,
+                queues: vec![8 << 20],
+                disks: vec![(8 << 20, true)],
+                spread: Spread::Striped,
+                below: None,
+            }
+        };
+        let all = [of(1, "8:0"), of(2, "8:0"), of(3, "8:16")];
+        let records = folder.path().join("records");
+        for folder in [None, Some(&*records)] {
+            let (limits, places) = of_all(folder, all.iter()).unwrap();
+            assert_eq!((limits.len(), &places[..]), (2, &[0, 0, 1][..]));
+            let has_records = limits.iter().all(|limit| limit.record().is_some());
+            assert_eq!(has_records, folder.is_some());
+        }
+        let left = std::fs::read_dir(&records).unwrap().count();
+        assert_eq!(left, 0, "nothing was raised");
+    }
+
+    #[test]
+    fn the_record_of_a_limit_goes_unless_the_limit_stands_raised() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("record");
+        let mut raised = limit(folder.path());
+        let record = raised.record.as_mut().unwrap();
+        record.note(0, "128".into(), vec!["4096".into()]).unwrap();
+        drop(raised);
+        assert!(path.exists());
+        drop(limit(folder.path()));
+        assert!(!path.exists());
     }
 }

@@ -524,7 +524,7 @@ impl Watch {
             let device = key.map(|(device, _)| *device);
             let listing = known.and_then(|known| known.listing.clone());
             let at = device.and_then(|device| self.file_system(device));
-            let limit = at.and_then(|at| self.file_systems[at].limit.pages().ok());
+            let limit = at.and_then(|at| self.own_limit(&self.file_systems[at]));
             let filler = self.small.filler.as_ref();
             match (filler, listing, limit) {
                 (Some(filler), Some(listing), Some(limit @ LIMIT_MIN..)) => {

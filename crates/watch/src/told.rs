@@ -81,8 +81,8 @@ impl Watch {
             .map(|engine| engine.windows.memory().0);
         let told = told.reduce(u64::saturating_add);
         let memory = self.steering.settings().memory.0;
-        let own = self.file_systems.first_mut();
-        let own = own.and_then(|of| of.limit.pages().ok());
+        let own = self.file_systems.first();
+        let own = own.and_then(|of| self.own_limit(of));
         Limits {
             version: env!("CARGO_PKG_VERSION").into(),
             preset: forerun_core::preset::default().name.into(),
@@ -110,10 +110,8 @@ impl Watch {
             point: text(&of.at.point),
             kind: of.at.kind.clone(),
             bdi: of.at.bdi.clone(),
-            read_ahead_bytes: of
-                .limit
-                .pages()
-                .ok()
+            read_ahead_bytes: self
+                .own_limit(of)
                 .map(|pages| u64::from(pages * PAGE_KIB) << 10),
             is_fair: steering.is_fair(at),
         });

@@ -16,8 +16,6 @@ use forerun_surface::daemon::control::Control;
 use forerun_surface::daemon::metrics::Metrics;
 use forerun_surface::failure::Failure;
 use forerun_surface::undo::guardian::Guardian;
-use forerun_surface::undo::knob::Knob;
-use forerun_surface::undo::record::Record as Changed;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -87,18 +85,13 @@ pub(crate) struct Watched {
     pub(crate) at: FileSystem,
     /// The paths below which files are watched; empty for all.
     pub(crate) below: Vec<PathBuf>,
-    pub(crate) limit: Limit,
+    /// The place of its limit among those of all bdis: partitions of one disk have one.
+    pub(crate) limit: usize,
     /// Those of its disks; none where they are left alone.
     pub(crate) schedulers: Vec<Scheduler>,
 }
 
 impl Watched {
-    /// Records of what is changed for a while.
-    fn records(&self) -> impl Iterator<Item = &Path> {
-        let limit = self.limit.record().into_iter();
-        limit.chain(self.schedulers.iter().map(Scheduler::record))
-    }
-
     /// Lets its disks serve fairly, or as before; whether they do then.
     pub(crate) fn schedule(&mut self, is_fair: bool) -> bool {
         let mut all = !self.schedulers.is_empty();
@@ -107,10 +100,12 @@ impl Watched {
         }
         all
     }
+}
 
-    fn end(&mut self) {
+/// As before, also where a start fails.
+impl Drop for Watched {
+    fn drop(&mut self) {
         self.schedulers.iter_mut().for_each(Scheduler::end);
-        self.limit.end();
     }
 }
 
@@ -168,8 +163,6 @@ pub struct Report {
     /// Bytes that were not steered.
     pub causes: Causes,
     /// Its file systems.
-    /// The error that ended the journal, if one did.
-    pub journal_error: Option<String>,
     pub accounts: Vec<Account>,
     /// How long it ran, and its processor time.
     pub ran: Duration,
@@ -177,12 +170,16 @@ pub struct Report {
     pub processor: Duration,
     /// Open files that got their file system's limit back.
     pub put_back: usize,
+    /// The error that ended the journal, if one did.
+    pub journal_error: Option<String>,
 }
 
 /// See the [module](self).
 pub struct Watch {
     rings: Rings,
     pub(crate) file_systems: Vec<Watched>,
+    /// One for each bdi.
+    pub(crate) limits: Vec<Limit>,
     pub(crate) steering: Steering<Domain>,
     pub(crate) descriptors: Descriptors,
     pub(crate) guardian: Option<Guardian>,
@@ -197,6 +194,8 @@ pub struct Watch {
     finds: u32,
     pub(crate) paths: Vec<PathBuf>,
     pub(crate) journal: Option<PathBuf>,
+    /// The first error of it.
+    pub(crate) journal_error: Option<String>,
     pub(crate) signals: Signals,
     asked: Receiver<Asked>,
     _control: Option<Control>,
@@ -212,10 +211,10 @@ impl Watch {
     pub fn start(wanted: Wanted) -> Result<Self, Failure> {
         let settings = windows::settings(wanted.settings.clone())?;
         // While it waits for a processor in the middle of a setting a limit stands raised. Without the right it goes without.
-        descriptors::check()?;
         let _ = rustix::process::setpriority_process(None, FIRST);
         let found = mounts::of_all(&wanted.paths)?;
         check_yama()?;
+        descriptors::check()?;
         let tracefs = tracefs()?;
         let (seeing, points) = Tracepoint::all(tracefs, wanted.seeing)?;
         let numbers = |of: fn(&FileSystem) -> Vec<u32>| {
@@ -231,17 +230,10 @@ impl Watch {
         if !wanted.is_dry {
             scheduler::put_back_left(&wanted.folder);
         }
+        let folder = (!wanted.is_dry).then_some(&*wanted.folder);
+        let (limits, places) = limit::of_all(folder, found.iter().map(|(at, _)| at))?;
         let mut file_systems = Vec::new();
-        for (at, below) in found {
-            let record = match wanted.is_dry {
-                true => None,
-                // Read-ahead that a watch left raised, killed together with its guardian, is put back.
-                false => {
-                    let knob = Knob::new(at.limit.clone());
-                    Some(Changed::of_bdi(&wanted.folder, &at.bdi, [knob])?)
-                }
-            };
-            let limit = Limit::open(&at.limit, record)?;
+        for ((at, below), limit) in found.into_iter().zip(places) {
             let schedulers = match wanted.schedules && !wanted.is_dry {
                 true => schedulers(&wanted.folder, &at.disks),
                 false => Vec::new(),
@@ -259,35 +251,40 @@ impl Watch {
         let crowds = file_systems.iter().enumerate();
         let crowds = crowds.filter(|(_, of)| !of.schedulers.is_empty());
         crowds.for_each(|(at, _)| steering.look_for_crowds(at));
-        let records = file_systems.iter().flat_map(Watched::records);
+        let signals = Signals::new()?;
+        let wake = signals.wake.try_clone();
+        let wake = wake.map_err(|error| Failure::Run(format!("signals: {error}")))?;
+        let (asks, asked) = asked::pair(wake);
+        let (control, metrics) = seen(asks, &wanted)?;
+        let small = Small::start(seeing, &signals)?;
+        // The last that may fail: a guardian waits for records that go before it.
+        let schedulers = file_systems.iter().flat_map(|of| &of.schedulers);
+        let records = limits.iter().filter_map(Limit::record);
+        let records = records.chain(schedulers.map(Scheduler::record));
         let records = records.map(|path| path.display().to_string());
         let words: Vec<String> = wanted.guardian.iter().cloned().chain(records).collect();
         let guardian = match wanted.is_dry {
             true => None,
             false => Some(Guardian::start(words)?),
         };
-        let signals = Signals::new()?;
-        let wake = signals.wake.try_clone();
-        let wake = wake.map_err(|error| Failure::Run(format!("signals: {error}")))?;
-        let (asks, asked) = asked::pair(wake);
-        let (control, metrics) = seen(asks, &wanted)?;
         Ok(Self {
             rings,
             file_systems,
+            limits,
             steering,
             descriptors: Descriptors::default(),
             guardian,
             excludes: exclude::resolved(wanted.excludes),
-            journal_error: None,
             is_dry: wanted.is_dry,
             counts: Counts::default(),
             causes: Causes::default(),
             seeing,
             bios: Bios::default(),
-            small: Small::start(seeing, &signals)?,
+            small,
             finds: 0,
             paths: wanted.paths.into_iter().map(canonical).collect(),
             journal: wanted.journal,
+            journal_error: None,
             signals,
             asked,
             _control: control,
@@ -301,10 +298,8 @@ impl Watch {
     pub fn accounts(&self) -> Vec<Account> {
         let account = |(of, disks): (&Watched, &Disks)| Account {
             file_system: of.at.clone(),
-            limit_kib: of
-                .limit
-                .pages()
-                .ok()
+            limit_kib: self
+                .own_limit(of)
                 .map(|pages| pages * crate::limit::PAGE_KIB),
             profile: disks.profile(),
             samples: disks.samples(),
@@ -364,11 +359,10 @@ impl Watch {
         if [Some(std::process::id()), self.guardian_process()].contains(&Some(of.0)) {
             return;
         }
-        let (descriptors, file_systems) = (&mut self.descriptors, &mut self.file_systems);
-        let own = file_systems
-            .iter()
-            .map(|own| (own.at.device, own.limit.pages().ok()));
+        let own = self.file_systems.iter();
+        let own = own.map(|own| (own.at.device, self.own_limit(own)));
         let own: Vec<(u32, Option<u32>)> = own.collect();
+        let descriptors = &mut self.descriptors;
         let limit = |device| own.iter().find(|(own, _)| *own == device)?.1;
         let finds = &mut self.finds;
         let find = |known| {
@@ -414,15 +408,7 @@ impl Watch {
         };
         match poll(&mut waited, Some(&time)) {
             Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
-        self.flush();
-    }
-
-    /// Writes the lines of journals that are not written yet.
-    fn flush(&mut self) {
             Err(error) => Err(Failure::Run(format!("waiting for events: {error}"))),
-        if let Some(error) = self.steering.journal_error() {
-            note_once(&mut self.journal_error, error);
-        }
         }
     }
 
@@ -436,6 +422,14 @@ impl Watch {
         steering.tick(now, &mut running);
         self.forget_idle_folders();
         self.flush();
+    }
+
+    /// Writes the lines of journals that are not written yet.
+    fn flush(&mut self) {
+        self.steering.flush();
+        if let Some(error) = self.steering.journal_error() {
+            note_once(&mut self.journal_error, error);
+        }
     }
 
     fn look_at_disks(&mut self) {
@@ -459,10 +453,10 @@ impl Watch {
     fn end(mut self) -> Report {
         let put_back = self.put_all_back();
         let accounts = self.accounts();
-        self.steering.flush();
+        self.flush();
         // Before the guardian reads the end of its input: without a record it has nothing to do.
-            journal_error: self.journal_error,
-        self.file_systems.iter_mut().for_each(Watched::end);
+        self.file_systems.clear();
+        self.limits.clear();
         self.guardian = None;
         let processor = clock_gettime(ClockId::ProcessCPUTime);
         Report {
@@ -474,6 +468,7 @@ impl Watch {
             ran: Duration::from_nanos(self.since_start(monotonic()).0),
             processor: Duration::new(processor.tv_sec as u64, processor.tv_nsec as u32),
             put_back,
+            journal_error: self.journal_error,
         }
     }
 
@@ -481,6 +476,11 @@ impl Watch {
         self.file_systems
             .iter()
             .position(|of| of.at.device == device)
+    }
+
+    /// The limit of a file system, in pages; none if its device is gone.
+    pub(crate) fn own_limit(&self, of: &Watched) -> Option<u32> {
+        self.limits[of.limit].pages().ok()
     }
 
     pub(crate) fn guardian_process(&self) -> Option<u32> {
