@@ -1,6 +1,6 @@
-//! Filler: lists folders and fills small files of them, on a thread of its own.
+//! Filler: finds and lists folders, and fills small files of them, on a thread of its own.
 //!
-//! Both wait for the disk, where names and inodes are cold, and the loop does not wait. A fill is a buffered read that
+//! All wait for the disk, where names and inodes are cold, or for a server on the path, and the loop does not wait. A fill is a buffered read that
 //! does not wait either (`RWF_NOWAIT`): it starts the kernel's readahead and comes back. `readahead(2)` and
 //! `POSIX_FADV_WILLNEED` would leave single pages, and block when the queue of the disk is full.
 //!
@@ -35,6 +35,9 @@ use forerun_surface::failure::Failure;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RawDir, Statx, StatxFlags, openat, statx};
 use rustix::io::{Errno, ReadWriteFlags, preadv2};
 
+use crate::memory::Domain;
+use crate::process;
+use crate::sample::Ahead;
 use crate::windows::{Fill, PAGE_BYTES};
 
 /// Files that are open at a time, to be sorted by their places: a folder of a thousand as a whole.
@@ -65,9 +68,22 @@ pub(crate) struct Listed {
 /// Names of a folder, which the loop and the filler share.
 pub(crate) type Listing = Arc<(Folder, Vec<Listed>)>;
 
+/// A file that was missed, by the path that its reader has for it, and the memory that it is read in.
+#[derive(Debug)]
+pub(crate) struct Sought {
+    pub(crate) event: Ahead,
+    pub(crate) domain: Domain,
+    pub(crate) path: PathBuf,
+}
+
+/// The folder of a file, the number of its mount and the size of the folder itself.
+pub(crate) type Found = (Folder, u64, u64);
+
 /// Work.
 #[derive(Debug)]
 pub(crate) enum Job {
+    /// Find the folder of a file.
+    Find(Sought),
     /// List a folder, of this number.
     List(u32, Folder),
     /// Fill files of a folder, for the engine of this number; the limit of its file system is so many pages.
@@ -77,6 +93,8 @@ pub(crate) enum Job {
 /// Work done.
 #[derive(Debug)]
 pub(crate) enum Done {
+    /// The folder; none if the path does not lead to that file.
+    Found(Sought, Option<Found>),
     /// The folder's files; none if it is gone, not readable or too large.
     Listed(u32, Option<Listing>),
     /// A fill, of an engine, and whether it was carried out.
@@ -124,6 +142,10 @@ fn work(jobs: &Receiver<Job>, done: &Sender<Done>, wake: &UnixStream) {
     };
     while let Ok(job) = jobs.recv() {
         let goes_on = match job {
+            Job::Find(sought) => {
+                let found = find(&sought);
+                tell(Done::Found(sought, found))
+            }
             Job::List(number, folder) => {
                 let listed = list(&folder).ok();
                 tell(Done::Listed(
@@ -142,6 +164,29 @@ fn work(jobs: &Receiver<Job>, done: &Sender<Done>, wake: &UnixStream) {
             return;
         }
     }
+}
+
+/// The folder of a file; verified by the inode of the file in it. Of a reader in another mount namespace the path is one of
+/// its own root: ours may lead elsewhere, to a server that hangs.
+fn find(sought: &Sought) -> Option<Found> {
+    let process = sought.event.process;
+    let root = match process::shares_mounts(process) {
+        true => PathBuf::from("/"),
+        false => PathBuf::from(format!("/proc/{process}/root")),
+    };
+    let path = root.join(sought.path.strip_prefix("/").ok()?);
+    let parent = path.parent()?;
+    let wanted = StatxFlags::BASIC_STATS | StatxFlags::MNT_ID;
+    let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
+    let told = statx(CWD, parent.join(path.file_name()?), flags, wanted).ok()?;
+    let folder = statx(CWD, parent, flags, wanted).ok()?;
+    let is_it = told.stx_ino == sought.event.inode && device(&told) == device(&folder);
+    let at = Folder {
+        path: parent.to_owned(),
+        device: device(&folder),
+        inode: folder.stx_ino,
+    };
+    is_it.then_some((at, folder.stx_mnt_id, folder.stx_size))
 }
 
 impl Folder {
@@ -404,6 +449,66 @@ mod tests {
         // SAFETY: the call takes numbers alone.
         let taken = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETLEASE, libc::F_RDLCK) };
         (taken == 0).then_some(file)
+    }
+
+    /// A process in a mount namespace of its own; none where there is no right to one.
+    fn apart() -> Option<std::process::Child> {
+        let mut child = std::process::Command::new("unshare")
+            .args(["--mount", "sh", "-c", "echo; read _"])
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::null())
+            .spawn()
+            .ok()?;
+        let mut said = [0];
+        let is_there = io::Read::read(child.stdout.as_mut()?, &mut said).is_ok_and(|n| n == 1);
+        if !is_there {
+            let _ = child.wait();
+        }
+        is_there.then_some(child)
+    }
+
+    #[test]
+    fn a_path_is_followed_in_its_readers_namespace_alone() {
+        let root = fs::canonicalize(tempfile::tempdir().unwrap().keep()).unwrap();
+        fs::write(root.join("file"), "x").unwrap();
+        let inode = |path: &std::path::Path| {
+            statx(CWD, path, AtFlags::empty(), StatxFlags::INO)
+                .unwrap()
+                .stx_ino
+        };
+        let sought = |process, inode| Sought {
+            event: Ahead {
+                time: forerun_core::Nanos(0),
+                cause: crate::sample::Cause::Miss,
+                process,
+                thread: process,
+                device: 0,
+                inode,
+                index: 0,
+                size: 0,
+                async_size: 0,
+                limit: 32,
+                asked: 1,
+            },
+            domain: Domain::default(),
+            path: root.join("file"),
+        };
+        let own = std::process::id();
+        let file = inode(&root.join("file"));
+        let (at, ..) = find(&sought(own, file)).unwrap();
+        assert_eq!((&at.path, at.inode), (&root, inode(&root)));
+        assert!(find(&sought(own, file + 1)).is_none(), "another file");
+        if let Some(mut child) = apart() {
+            let (at, ..) = find(&sought(child.id(), file)).unwrap();
+            drop(child.stdin.take());
+            child.wait().unwrap();
+            let of_reader = PathBuf::from(format!("/proc/{}/root", child.id()));
+            assert_eq!(at.path, of_reader.join(root.strip_prefix("/").unwrap()));
+        } else {
+            crate::skipped::skipped("needs unshare and the right to a mount namespace");
+        }
+        fs::remove_dir_all(&root).unwrap();
     }
 
     #[test]

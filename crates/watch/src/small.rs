@@ -4,9 +4,9 @@
 //! any window of it could open.
 //!
 //! Mechanism: the first miss of a file names a thread and an inode. Its descriptor gives the path, and the path the
-//! folder. After the second file of a folder that was missed the [filler](crate::filler) lists it, and from then on
-//! files are known by their inodes: no look at /proc any more. The engine decides which files are next, how many and
-//! when to stop ([`windows`](crate::windows), *files ahead*); nothing is walked before the first miss.
+//! folder, which the [filler](crate::filler) looks up. After the second file of a folder that was missed the filler lists
+//! it, and from then on files are known by their inodes: no look at /proc any more. The engine decides which files are
+//! next, how many and when to stop ([`windows`](crate::windows), *files ahead*); nothing is walked before the first miss.
 //!
 //! ```text
 //! miss a, miss b of /data/x        list /data/x                 a, b, .. are entries 0, 1, ..
@@ -26,16 +26,14 @@ use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
 use forerun_core::next_file::Place;
 use forerun_core::{FolderId, Nanos};
 use forerun_steering::events::FileKey;
 use forerun_surface::failure::Failure;
-use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
 
-use crate::filler::{Done, Filler, Folder, Job, Listing, device};
+use crate::filler::{Done, Filler, Folder, Found, Job, Listing, Sought};
 use crate::memory::Domain;
 use crate::process::{Program, is_idle};
 use crate::sample::{Ahead, Cause as Why, Seeing};
@@ -57,6 +55,8 @@ pub(crate) const FREE_BYTES: u64 = 4 << 20;
 const LIST_PART: u64 = 64;
 /// The bytes of a listing, of those of the folder itself: an inode has 256, and its name takes some 32.
 const LIST_COST: u64 = 9;
+/// Files whose folders are looked for at a time: a filler that hangs gets no more.
+const SOUGHT_MAX: usize = MISSED_MAX;
 /// Names that are kept: 15 MB.
 const NAMES_MAX: usize = 1 << 17;
 /// Folders that are known, listed or not.
@@ -91,6 +91,8 @@ pub(crate) struct Small {
     /// Since the last tick.
     events: u32,
     finds: u32,
+    /// Files whose folders the filler looks for.
+    sought: usize,
     pub(crate) counts: Counts,
 }
 
@@ -135,18 +137,19 @@ impl Small {
             missed_bytes: 0,
             events: 0,
             finds: 0,
+            sought: 0,
             counts: Counts::default(),
         })
     }
 
-    /// Whether /proc may be asked for another reader.
-    fn may_find(&mut self) -> bool {
-        self.finds += 1;
     /// Whether folders are known whose files the engine of this number fills.
     pub(crate) fn has_engine(&self, engine: usize) -> bool {
         self.folders.values().any(|folder| folder.domain == engine)
     }
 
+    /// Whether /proc may be asked for another reader.
+    fn may_find(&mut self) -> bool {
+        self.finds += 1;
         self.finds <= FINDS_MAX
     }
 
@@ -338,14 +341,49 @@ impl Watch {
             return;
         }
         self.small.missed_bytes += bytes;
-        let Some((folder, size)) = self.folder_of(event, key, &path) else {
+        // The path may lead past a server that hangs, which is the filler's to wait for.
+        if let Some(filler) = self
+            .small
+            .filler
+            .as_ref()
+            .filter(|_| self.small.sought < SOUGHT_MAX)
+        {
+            self.small.sought += 1;
+            let (event, domain) = (*event, Domain::of(&program));
+            filler.put(Job::Find(Sought {
+                event,
+                domain,
+                path,
+            }));
+        }
+    }
+
+    /// The folder of a file that was missed.
+    fn found(&mut self, sought: &Sought, (folder, mount, size): Found) {
+        let Sought { event, domain, .. } = sought;
+        let key = event.file();
+        let descriptors = &mut self.descriptors;
+        let mut is_on = |process| descriptors.device_of(process, mount) == Some(event.device);
+        let is_there = is_on(std::process::id()) || is_on(event.process);
+        let Some(at) = self.file_system(event.device).filter(|_| is_there) else {
             return;
         };
+        // It was listed meanwhile.
+        if let Some(place) = self.small.files.get(&key).copied() {
+            let pages = 0..event.asked.max(1);
+            self.enter(place, event.thread.into(), pages, event.time);
+            self.domain_of(place)
+                .into_iter()
+                .for_each(|domain| self.order_fills(domain));
+            return;
+        }
         let folder_key = (event.device, folder.inode);
-        if !self.small.folders.contains_key(&folder_key) {
+        if let Some(known) = self.small.folders.get_mut(&folder_key) {
+            // The reader of before may have ended, and the way through its root with it.
+            known.at = folder;
+        } else {
             let (steering, mut running) = self.parts();
-            let domain = Domain::of(&program);
-            let Some(domain) = steering.domain(at, &domain, event.time, &mut running) else {
+            let Some(domain) = steering.domain(at, domain, event.time, &mut running) else {
                 return;
             };
             self.learn(folder_key, folder, domain, event.time);
@@ -402,39 +440,6 @@ impl Watch {
         self.small.folders.insert(key, known);
     }
 
-    /// The folder of a file, by the path that its reader has; verified by the inode of the file in it.
-    fn folder_of(&mut self, event: &Ahead, key: FileKey, path: &PathBuf) -> Option<(Folder, u64)> {
-        let of_reader = PathBuf::from(format!("/proc/{}/root", event.process));
-        let of_reader = of_reader.join(path.strip_prefix("/").ok()?);
-        for path in [path, &of_reader] {
-            let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
-                continue;
-            };
-            let wanted = StatxFlags::BASIC_STATS | StatxFlags::MNT_ID;
-            let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
-            let told = statx(CWD, parent.join(name), flags, wanted);
-            let folder = statx(CWD, parent, flags, wanted);
-            let (Ok(told), Ok(folder)) = (told, folder) else {
-                continue;
-            };
-            let is_it = told.stx_ino == key.inode && device(&told) == device(&folder);
-            let own = std::process::id();
-            let mut is_on = |process| {
-                let device = self.descriptors.device_of(process, folder.stx_mnt_id);
-                device == Some(event.device)
-            };
-            if is_it && (is_on(own) || is_on(event.process)) {
-                let at = Folder {
-                    path: parent.to_owned(),
-                    device: device(&folder),
-                    inode: folder.stx_ino,
-                };
-                return Some((at, folder.stx_size));
-            }
-        }
-        None
-    }
-
     fn forget_folder(&mut self, key: FolderKey) {
         let now = self.since_start(self.now());
         if let Some((domain, folder)) = self.small.forget(key) {
@@ -449,6 +454,12 @@ impl Watch {
     pub(crate) fn take_done(&mut self) {
         while let Some(done) = self.small.filler.as_ref().and_then(Filler::take) {
             match done {
+                Done::Found(sought, found) => {
+                    self.small.sought -= 1;
+                    found
+                        .into_iter()
+                        .for_each(|found| self.found(&sought, found));
+                }
                 Done::Listed(number, listing) => self.listed(number, listing),
                 Done::Filled(domain, fill, is_done) => {
                     let counts = &mut self.small.counts;
