@@ -7,6 +7,7 @@ mod records;
 #[path = "../../../skipped.rs"]
 mod skipped;
 mod small;
+mod starts;
 mod tried;
 #[path = "../mount/wait.rs"]
 #[expect(
