@@ -24,7 +24,7 @@ use std::ops::Range;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -190,6 +190,18 @@ fn find(sought: &Sought) -> Option<Found> {
 }
 
 impl Folder {
+    /// The path as its reader names it: without the way to the reader's root.
+    pub(crate) fn named(&self) -> PathBuf {
+        let mut parts = self.path.components();
+        let begin: Vec<_> = parts.by_ref().take(4).collect();
+        match begin[..] {
+            [_, proc, _, root] if proc.as_os_str() == "proc" && root.as_os_str() == "root" => {
+                Path::new("/").join(parts.as_path())
+            }
+            _ => self.path.clone(),
+        }
+    }
+
     /// The folder, if the path leads to it.
     fn open(&self) -> io::Result<OwnedFd> {
         let flags = OFlags::RDONLY
@@ -432,7 +444,7 @@ mod tests {
         assert_eq!(asked(0..3, 0), [(0, 1), (1, 2), (2, 3)]);
     }
 
-    fn folder(path: &std::path::Path) -> Folder {
+    fn folder(path: &Path) -> Folder {
         let told = statx(CWD, path, AtFlags::empty(), StatxFlags::BASIC_STATS).unwrap();
         Folder {
             path: path.to_owned(),
@@ -443,7 +455,7 @@ mod tests {
 
     /// A lease of this process, as long as the file is open.
     #[expect(unsafe_code, reason = "leases have no safe interface")]
-    fn leased(path: &std::path::Path) -> Option<File> {
+    fn leased(path: &Path) -> Option<File> {
         use std::os::fd::AsRawFd;
         let file = File::open(path).unwrap();
         // SAFETY: the call takes numbers alone.
@@ -472,7 +484,7 @@ mod tests {
     fn a_path_is_followed_in_its_readers_namespace_alone() {
         let root = fs::canonicalize(tempfile::tempdir().unwrap().keep()).unwrap();
         fs::write(root.join("file"), "x").unwrap();
-        let inode = |path: &std::path::Path| {
+        let inode = |path: &Path| {
             statx(CWD, path, AtFlags::empty(), StatxFlags::INO)
                 .unwrap()
                 .stx_ino
@@ -498,6 +510,7 @@ mod tests {
         let file = inode(&root.join("file"));
         let (at, ..) = find(&sought(own, file)).unwrap();
         assert_eq!((&at.path, at.inode), (&root, inode(&root)));
+        assert_eq!(at.named(), root);
         assert!(find(&sought(own, file + 1)).is_none(), "another file");
         if let Some(mut child) = apart() {
             let (at, ..) = find(&sought(child.id(), file)).unwrap();
@@ -505,6 +518,7 @@ mod tests {
             child.wait().unwrap();
             let of_reader = PathBuf::from(format!("/proc/{}/root", child.id()));
             assert_eq!(at.path, of_reader.join(root.strip_prefix("/").unwrap()));
+            assert_eq!(at.named(), root);
         } else {
             crate::skipped::skipped("needs unshare and the right to a mount namespace");
         }

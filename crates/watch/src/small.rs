@@ -265,7 +265,7 @@ impl Watch {
         let listed = folder.listing.as_ref();
         let listed = listed.and_then(|listing| listing.1.get(place.entry as usize));
         let name = listed.map(|listed| OsStr::from_bytes(listed.name.to_bytes()));
-        let path = folder.at.path.join(name.unwrap_or_default());
+        let path = folder.at.named().join(name.unwrap_or_default());
         let mut rules = self.excludes.iter();
         !rules.any(|rule| rule.is_true_of(&program, &path))
     }

@@ -168,7 +168,8 @@ impl Disk {
 
 impl Drop for Disk {
     fn drop(&mut self) {
-        tool(&["umount", self.point().to_str().unwrap()]);
+        // A process that another test starts has all files of this one for a moment.
+        tool(&["umount", "--lazy", self.point().to_str().unwrap()]);
         let _ = fs::write(self.limit(), &self.before);
         tool(&["losetup", "--detach", &self.device]);
     }

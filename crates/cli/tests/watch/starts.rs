@@ -62,7 +62,7 @@ impl Partitions {
 impl Drop for Partitions {
     fn drop(&mut self) {
         for number in [1, 2] {
-            tool(&["umount", self.point(number).to_str().unwrap()]);
+            tool(&["umount", "--lazy", self.point(number).to_str().unwrap()]);
         }
         tool(&["partx", "--delete", &self.device]);
         tool(&["losetup", "--detach", &self.device]);
