@@ -113,6 +113,16 @@ fn a_guardian_holds_no_folder_and_that_of_a_daemon_no_standard_error() {
     }
 }
 
+/// Ends a process of this number.
+struct Ends(u32);
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        let pid = Pid::from_raw(self.0.cast_signed()).unwrap();
+        let _ = kill_process(pid, Signal::TERM);
+    }
+}
+
 #[test]
 fn a_watch_in_the_background_holds_nothing_of_the_program_that_started_it() {
     let Some(disk) = Disk::new() else { return };
@@ -129,6 +139,7 @@ fn a_watch_in_the_background_holds_nothing_of_the_program_that_started_it() {
     let pipe = fs::read_link(format!("/proc/self/fd/{first}")).unwrap();
     assert!(wait::end(&mut child).unwrap().success());
     let daemon = disk.holder();
+    let _ends = Ends(daemon);
     let children = fs::read_to_string(format!("/proc/{daemon}/task/{daemon}/children")).unwrap();
     let both = [daemon.to_string(), children.trim().to_owned()];
     let link = |of: &str, name: &str| fs::read_link(format!("/proc/{of}/{name}")).unwrap();
@@ -137,8 +148,7 @@ fn a_watch_in_the_background_holds_nothing_of_the_program_that_started_it() {
             .all(|of| link(of, "cwd") == Path::new("/") && link(of, "fd/2") != pipe)
     });
     disk.read_until(|watch| watch["limits_set"].as_u64() > Some(0));
-    let pid = Pid::from_raw(daemon.cast_signed()).unwrap();
-    kill_process(pid, Signal::TERM).unwrap();
+    drop(Ends(daemon));
     let is_there = || Path::new(&format!("/proc/{daemon}/exe")).exists();
     eventually("the watch ends", || !is_there());
     assert!(folder.path().join("journal").exists());
@@ -200,12 +210,15 @@ fn a_guardian_puts_a_scheduler_back_when_its_watch_is_gone_and_no_sooner() {
 #[test]
 fn a_watch_whose_guardian_is_stopped_ends_all_the_same() {
     let Some(disk) = Disk::new() else { return };
-    let watching = disk.watch(&[]);
+    let mut watching = disk.watch(&[]);
     let children = format!("/proc/{0}/task/{0}/children", watching.child.id());
     let guardian = fs::read_to_string(children).unwrap();
     let guardian = Pid::from_raw(guardian.trim().parse().unwrap()).unwrap();
     kill_process(guardian, Signal::STOP).unwrap();
-    watching.end();
+    watching.signal(Signal::TERM);
+    let ended = wait::end(&mut watching.child);
+    let _ = kill_process(guardian, Signal::KILL);
+    assert!(ended.unwrap().success());
     assert_eq!(disk.kib(), 128);
 }
 
