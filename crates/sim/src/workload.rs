@@ -80,9 +80,9 @@ pub struct Step {
     /// How many bytes are taken before the read returns: all of them, or fewer where the
     /// application cannot take more (a full socket) and comes back later for the rest.
     pub take: Bytes,
-    /// It begins no earlier than this, from the beginning of the run: a client that takes bytes at
-    /// a rate.
-    pub not_before: Nanos,
+    /// When it is due, from the beginning of the run, if it has a time: it begins no earlier, and its response counts
+    /// from then. A client that takes bytes at a rate has such times.
+    pub not_before: Option<Nanos>,
     /// Another reader that makes it, in place of this one: one [beside](Workload::owner) it.
     pub on: Option<usize>,
 }
@@ -98,7 +98,7 @@ impl Step {
             offset: Bytes(offset),
             bytes,
             take: bytes,
-            not_before: Nanos(0),
+            not_before: None,
             on: None,
         }
     }
@@ -112,6 +112,7 @@ impl Step {
     /// The same, no earlier than at this time.
     #[must_use]
     pub fn not_before(self, not_before: Nanos) -> Self {
+        let not_before = Some(not_before);
         Self { not_before, ..self }
     }
 

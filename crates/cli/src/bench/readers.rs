@@ -195,7 +195,7 @@ impl Race<'_> {
             if self.stopped.load(Ordering::Relaxed) {
                 break;
             }
-            let due = Duration::from_nanos(step.not_before.0);
+            let due = Duration::from_nanos(step.not_before.unwrap_or_default().0);
             thread::sleep(due.saturating_sub(begun.elapsed()));
             let turn = Turn {
                 reader,
@@ -235,8 +235,8 @@ impl Race<'_> {
         buffer.resize(step.take.0 as usize, 0);
         // As in virtual time: a read that is late has waited since it was due.
         let asked = match step.not_before {
-            Nanos(0) => Instant::now(),
-            due => turn.begun + Duration::from_nanos(due.0),
+            None => Instant::now(),
+            Some(due) => turn.begun + Duration::from_nanos(due.0),
         };
         self.read(file, source, buffer, step.offset.0)?;
         let lane = self.responses[reader % LANES].lock();

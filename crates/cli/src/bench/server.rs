@@ -116,7 +116,8 @@ fn process_on<S: Source>(
         if race.is_stopped() {
             break;
         }
-        let due = Duration::from_nanos(step.not_before.0).saturating_sub(begun.elapsed());
+        let due = Duration::from_nanos(step.not_before.unwrap_or_default().0);
+        let due = due.saturating_sub(begun.elapsed());
         thread::sleep(due.max(Duration::from_nanos(step.pause.0)));
         let on = process.iter().position(|reader| step.on == Some(*reader));
         let on = on.unwrap_or(0);

@@ -530,9 +530,11 @@ impl Host<'_, '_> {
         reader.end = offset.0.saturating_add(bytes.0).min(size.0);
         reader.pages = offset.0 / PAGE..reader.end.div_ceil(PAGE);
         reader.compute = reader.compute.saturating_add(think.0);
-        let begin = now.0.saturating_add(pause.0).max(not_before.0);
-        reader.asked = Nanos(begin.saturating_add(think.0));
-        self.wakings.push(Reverse((reader.asked, at)));
+        let due = not_before.unwrap_or_default();
+        let begin = now.0.saturating_add(pause.0).max(due.0);
+        let wake = Nanos(begin.saturating_add(think.0));
+        reader.asked = not_before.unwrap_or(wake);
+        self.wakings.push(Reverse((wake, at)));
     }
 
     /// A reader goes on with its read, up to a page that it has to wait for.

@@ -189,7 +189,7 @@ impl<'a> Streamed<'a> {
         for step in &mut steps {
             if self.pacing.when != Loop::Closed {
                 step.think = Nanos(0);
-                step.not_before = self.pacing.speed.of(request.arrival);
+                step.not_before = Some(self.pacing.speed.of(request.arrival));
             }
             step.on = (self.owner(at) != at).then_some(at);
         }

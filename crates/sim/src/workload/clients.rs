@@ -116,7 +116,7 @@ mod tests {
         };
         let due = |client| -> Vec<u64> {
             let steps = workload.steps(client);
-            steps.map(|step| step.not_before.0).collect()
+            steps.map(|step| step.not_before.unwrap().0).collect()
         };
         assert_eq!(due(0), [0, 40_000_000, 80_000_000]);
         assert_eq!(due(2), [2_000, 40_002_000, 80_002_000]);

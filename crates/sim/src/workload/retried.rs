@@ -70,7 +70,7 @@ impl Workload for Retried {
         Box::new(reads.map(move |(offset, take)| Step {
             pause: Nanos(0),
             on: None,
-            not_before: Nanos(0),
+            not_before: None,
             think: Nanos(self.think_ns),
             offset: Bytes(offset),
             bytes: Bytes(self.ask_bytes.min(self.file_bytes - offset)),

@@ -63,7 +63,7 @@ impl<'a> World<'a, '_> {
         arriving.next = arriving.steps.next();
         match arriving.next {
             Some((_, step)) => {
-                let at = step.not_before.max(self.now);
+                let at = step.not_before.map_or(self.now, |due| due.max(self.now));
                 self.push(at, ARRIVAL);
                 Ok(())
             }
@@ -104,7 +104,7 @@ impl<'a> World<'a, '_> {
         let one = &mut self.readers[lane];
         one.end_idling(now);
         one.previous = previous;
-        one.due = Some(step.not_before);
+        one.due = step.not_before;
         self.begin(lane, &step)
     }
 

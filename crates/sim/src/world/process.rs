@@ -140,9 +140,7 @@ impl World<'_, '_> {
 
     fn begin_thinking(&mut self, reader: usize, step: Step) {
         let one = &mut self.readers[reader];
-        if step.not_before.0 > 0 {
-            one.due = Some(step.not_before);
-        }
+        one.due = step.not_before.or(one.due);
         match one.sleeps(self.now, &step) {
             true => one.fall_asleep(self.now, step),
             false => one.begin_thinking(self.now, step, &mut self.processors),
@@ -216,7 +214,7 @@ impl World<'_, '_> {
             State::Asleep(step) => {
                 let awake = Step {
                     pause: Nanos(0),
-                    not_before: Nanos(0),
+                    not_before: None,
                     ..step
                 };
                 self.begin_thinking(reader, awake);

@@ -228,13 +228,15 @@ impl<'a> Reader<'a> {
 
     /// Whether it sleeps before it computes.
     pub(super) fn sleeps(&self, now: Nanos, step: &Step) -> bool {
-        step.pause.0 > 0 || step.not_before > now.max(self.free_at)
+        let from = now.max(self.free_at);
+        step.pause.0 > 0 || step.not_before.is_some_and(|due| due > from)
     }
 
     /// It does so once the processor is done with the driver's work.
     pub(super) fn fall_asleep(&mut self, now: Nanos, step: Step) {
         let from = now.max(self.free_at);
-        self.wake = Nanos(from.0.saturating_add(step.pause.0)).max(step.not_before);
+        let paused = Nanos(from.0.saturating_add(step.pause.0));
+        self.wake = step.not_before.map_or(paused, |due| due.max(paused));
         self.state = State::Asleep(step);
         self.report.idle.0 = self.report.idle.0.saturating_add(self.wake.since(from).0);
     }
@@ -311,7 +313,7 @@ mod tests {
         let step = Step {
             on: None,
             pause: Nanos(0),
-            not_before: Nanos(0),
+            not_before: None,
             think: Nanos(0),
             offset: Bytes(offset),
             bytes,

@@ -7,6 +7,7 @@ use forerun_sim::device;
 use forerun_sim::kernel::{Event, Machine};
 use forerun_sim::simulate::Outcome;
 use forerun_sim::workload::many_readers::ManyReaders;
+use forerun_sim::workload::{self, Workload};
 use forerun_steering::Counts;
 
 const MIB: u64 = 1 << 20;
@@ -30,7 +31,7 @@ fn settings(depth: &str) -> Settings {
 
 /// A run on the disk of the bed, 8 ms and 80 MB/s; its events, too.
 fn run(
-    workload: &ManyReaders,
+    workload: &dyn Workload,
     limit: u32,
     watch: Option<Settings>,
 ) -> (Outcome, Counts, Vec<Event>) {
@@ -117,4 +118,16 @@ fn every_page_is_counted_once() {
             (if watch.is_some() { 5 } else { 0 }, watch.is_none())
         );
     }
+}
+
+#[test]
+fn a_read_that_is_late_has_waited_since_it_was_due() {
+    // 100 MB/s of a disk that has 80.
+    let late = "clients(clients=1,file_bytes=50000000,read_bytes=1000000,bytes_per_second=100000000,every_ns=0)";
+    let workload = workload::parse(late).unwrap();
+    let (outcome, ..) = run(&*workload, 256, None);
+    let last_due = 490_000_000;
+    let longest = outcome.responses.longest().0;
+    assert!(longest >= outcome.elapsed - last_due, "{longest}");
+    assert!(longest > 100_000_000, "{longest}");
 }

@@ -119,6 +119,20 @@ fn responses_in_an_open_loop_are_those_of_a_queue() {
 }
 
 #[test]
+fn requests_of_the_first_instant_wait_for_each_other_in_their_responses() {
+    for burst in [[0, 0, 0, 0], [0, 0, 0, 20 * SERVICE]] {
+        let read = |at: usize| (0, at as u64 * 10, Some(burst[at]));
+        let reads: Vec<_> = (0..burst.len()).map(read).collect();
+        let (input, wanted) = (input(reads.clone()), queue(&reads));
+        assert!(wanted.longest() >= Nanos(3 * SERVICE));
+        for when in [Loop::Open, Loop::Paced] {
+            let found = outcome(&input, paced(when, Readers::One, "recorded"), "none");
+            assert_eq!(found.responses, wanted, "{when:?}");
+        }
+    }
+}
+
+#[test]
 fn a_queue_that_grows_to_the_end_is_saturated_and_has_no_percentiles() {
     let reads = arrivals(3000, SERVICE * 4 / 3, 5);
     let input = input(reads);
