@@ -9,6 +9,9 @@
 //! modelled   issue --ours------> completion --gap--> issue --ours------> ..
 //! ```
 //!
+//! The gap is the computing that the trace has; else what lies between the completion of the request before and the
+//! arrival, none where that is negative. The first request has no gap but its computing.
+//!
 //! A trace with arrivals in place of responses is replayed in an open loop ([`arrive`]): each device of it is a drive of its
 //! own, and a request waits for those before it on its drive.
 //!
@@ -54,6 +57,8 @@ pub enum ValidateError {
     Response(u64),
     /// A request, counted from 1, without the time it came.
     Arrival(u64),
+    /// A request, counted from 1, with neither computing before it nor its arrival and the one before.
+    Gap(u64),
     /// A request, counted from 1, that names a block and no place on a device.
     Place(u64),
     /// A request, counted from 1, that does not end where a sector of this size ends.
@@ -84,6 +89,11 @@ impl fmt::Display for ValidateError {
                 f,
                 "request {request} has no time: an open loop goes by the recorded arrivals"
             ),
+            Self::Gap(request) => write!(
+                f,
+                "request {request} has no gap before it: that takes the computing between the two, \
+                 or the arrivals of both"
+            ),
             Self::Place(request) => {
                 write!(f, "request {request} names a block, not a place on a drive")
             }
@@ -113,7 +123,7 @@ pub fn requests(
     records: impl IntoIterator<Item = Result<Record, TraceError>>,
     drawing: &Drawing,
 ) -> Result<Vec<Measured>, ValidateError> {
-    let mut requests = Vec::new();
+    let (mut requests, mut completed) = (Vec::new(), None);
     for (request, record) in (1..).zip(records) {
         if requests.len() == REQUESTS_MAX {
             return Err(ValidateError::Many);
@@ -122,14 +132,25 @@ pub fn requests(
         let response = record.response.ok_or(ValidateError::Response(request))?;
         requests.push(Measured {
             access: access(&record, request, drawing)?,
-            gap: record.compute.unwrap_or_default(),
+            gap: gap(&record, request, completed)?,
             response,
         });
+        completed = record
+            .arrival
+            .map(|arrival| Nanos(arrival.0.saturating_add(response.0)));
     }
     match requests.is_empty() {
         true => Err(ValidateError::Empty),
         false => Ok(requests),
     }
+}
+
+/// From the completion of the request before, where it is known, to the issue of this one.
+fn gap(record: &Record, request: u64, completed: Option<Nanos>) -> Result<Nanos, ValidateError> {
+    let since = || Some(record.arrival?.since(completed?));
+    let gap = record.compute.or_else(since);
+    gap.or((request == 1).then_some(Nanos(0)))
+        .ok_or(ValidateError::Gap(request))
 }
 
 /// The sectors of a request.
@@ -362,5 +383,44 @@ mod tests {
         ));
         let none = requests(Vec::new(), &drawing);
         assert_eq!(none.unwrap_err(), ValidateError::Empty);
+    }
+
+    /// A read with its arrival and its response.
+    fn answered(arrival: Option<u64>, response: u64) -> Record {
+        Record {
+            arrival: arrival.map(Nanos),
+            response: Some(Nanos(response)),
+            ..Record::range(0, 512).unwrap()
+        }
+    }
+
+    #[test]
+    fn without_computing_the_gap_lies_between_a_completion_and_the_next_arrival() {
+        let Some(Model::Hdd(drawing)) = Model::built_in("hp97560") else {
+            panic!("there is no hp97560");
+        };
+        let computed = Record {
+            compute: Some(Nanos(7)),
+            ..answered(Some(5000), 1)
+        };
+        // The third one came before the second one had ended.
+        let all = [
+            answered(Some(1000), 300),
+            answered(Some(1500), 900),
+            answered(Some(2000), 100),
+            answered(Some(2600), 1),
+            computed,
+        ];
+        let found = requests(all.map(Ok), &drawing).unwrap();
+        let gaps: Vec<u64> = found.iter().map(|one| one.gap.0).collect();
+        assert_eq!(gaps, [0, 200, 0, 500, 7]);
+        for pair in [
+            [answered(None, 1), answered(None, 1)],
+            [answered(None, 1), answered(Some(9), 1)],
+            [answered(Some(9), 1), answered(None, 1)],
+        ] {
+            let refused = requests(pair.map(Ok), &drawing).unwrap_err();
+            assert_eq!(refused, ValidateError::Gap(2));
+        }
     }
 }
