@@ -182,7 +182,8 @@ fn access(record: &Record, request: u64, drawing: &Drawing) -> Result<Access, Va
 pub struct Arrived {
     /// Whether each writes, and its response: from its arrival to its end.
     pub responses: Vec<(bool, Nanos)>,
-    /// The share of the time that the busiest drive is at work, in thousandths.
+    /// The share of the time that the busiest drive is at work, in thousandths: of the time from the first arrival to
+    /// the end of the last request.
     pub busiest_per_mille: u64,
 }
 
@@ -196,7 +197,7 @@ pub fn arrive(
     drawing: &Arc<Drawing>,
 ) -> Result<Arrived, ValidateError> {
     let mut drives: BTreeMap<u32, Queued> = BTreeMap::new();
-    let (mut arrived, mut last) = (Arrived::default(), Nanos(0));
+    let (mut arrived, mut first, mut last) = (Arrived::default(), Nanos(u64::MAX), Nanos(0));
     for (request, record) in (1..).zip(records) {
         if arrived.responses.len() == REQUESTS_MAX {
             return Err(ValidateError::Many);
@@ -212,13 +213,14 @@ pub fn arrive(
         let begin = arrival.max(drive.free);
         drive.free = drive.drive.serve(begin, access);
         drive.busy.0 += drive.free.since(begin).0;
-        last = last.max(drive.free);
+        (first, last) = (first.min(arrival), last.max(drive.free));
         let response = drive.free.since(arrival);
         arrived.responses.push((access.is_write, response));
     }
     let busiest = drives.values().map(|drive| drive.busy.0).max();
     let busiest = busiest.ok_or(ValidateError::Empty)?;
-    arrived.busiest_per_mille = (u128::from(busiest) * 1000 / u128::from(last.0.max(1))) as u64;
+    let time = u128::from(last.since(first).0.max(1));
+    arrived.busiest_per_mille = (u128::from(busiest) * 1000 / time) as u64;
     Ok(arrived)
 }
 
@@ -422,5 +424,28 @@ mod tests {
             let refused = requests(pair.map(Ok), &drawing).unwrap_err();
             assert_eq!(refused, ValidateError::Gap(2));
         }
+    }
+
+    #[test]
+    fn a_drive_is_as_busy_whenever_the_trace_begins() {
+        let Some(Model::Hdd(drawing)) = Model::built_in("hp97560") else {
+            panic!("there is no hp97560");
+        };
+        let busiest = |begin: u64| {
+            let at = |n: u64| {
+                let offset = n * 7919 % 100_000 * 512;
+                Ok(Record {
+                    arrival: Some(Nanos(begin + n * 50_000_000)),
+                    ..Record::range(offset, 512).unwrap()
+                })
+            };
+            arrive((0..100).map(at), &drawing)
+                .unwrap()
+                .busiest_per_mille
+        };
+        assert!((100..900).contains(&busiest(0)), "{}", busiest(0));
+        // A disk that turns is at another angle.
+        let late = busiest(1_000_000_000_000_000_000);
+        assert!(late.abs_diff(busiest(0)) < 20, "{late} {}", busiest(0));
     }
 }
