@@ -2,8 +2,8 @@
 //!
 //! A request is first made to fit. Where the format knows only blocks, a range becomes one
 //! reference for each block it touches, the computing before the first; where it knows only
-//! ranges, a block becomes the range of its bytes; where it counts sectors, ranges are widened to
-//! whole ones. Blocks of different devices stay different where the format knows no devices: the
+//! ranges, a block becomes the range of its bytes, and one that is longer than a block is refused; where it
+//! counts sectors, ranges are widened to whole ones. Blocks of different devices stay different where the format knows no devices: the
 //! device goes into the upper 24 bits of the number.
 //!
 //! Facts that the format cannot hold are left out and counted, so that a caller can report the
@@ -218,6 +218,12 @@ fn as_range(record: &Record, block_bytes: u32, grain: u64) -> Result<Record, Cau
         Place::Block(number) if record.bytes == 0 => {
             (number.checked_mul(block_bytes.into()), block_bytes)
         }
+        Place::Block(_) if record.bytes > block_bytes => {
+            return Err(Cause::Size {
+                bytes: record.bytes,
+                block_bytes,
+            });
+        }
         Place::Block(number) => (number.checked_mul(block_bytes.into()), record.bytes),
     };
     let range = offset.and_then(|offset| {
@@ -280,6 +286,27 @@ mod tests {
         assert_eq!(text("disksim", &[record]).0, "1.500000 0 40 8 1\n");
         record.place = Place::Block(u64::MAX);
         assert!(text("disksim", &[record]).1.is_err());
+    }
+
+    #[test]
+    fn objects_that_would_lie_over_each_other_are_refused() {
+        let object = |bytes| Record {
+            bytes,
+            arrival: Some(Nanos(0)),
+            ..Record::block(5)
+        };
+        assert_eq!(text("disksim", &[object(4096)]).0, "0.000000 0 40 8 1\n");
+        for format in ["disksim", "spc", "cachelib-block"] {
+            let (out, refused) = text(format, &[object(4096), object(4097)]);
+            let message = refused.unwrap_err().to_string();
+            let wanted = format!(
+                "request 2 cannot be written as {format}: 4097 bytes of an object: must be at most 4096 \
+                 (--block-bytes), or objects lie over each other"
+            );
+            assert_eq!((message, out.as_str()), (wanted, ""));
+        }
+        // A format of objects has their sizes.
+        assert!(text("webcachesim", &[object(4097)]).1.is_ok());
     }
 
     #[test]

@@ -86,6 +86,13 @@ pub enum Cause {
         /// How many requests are put in order before one is given out.
         window: usize,
     },
+    /// An object is longer than the block that it is to lie in.
+    Size {
+        /// Its length.
+        bytes: u32,
+        /// The block's.
+        block_bytes: u32,
+    },
     /// More different names than are numbered.
     Names {
         /// The most.
@@ -192,6 +199,11 @@ impl fmt::Display for Cause {
                 f,
                 "time {found_ns} ns after {given_ns} ns: times may step back by at most \
                  {window} requests"
+            ),
+            Self::Size { bytes, block_bytes } => write!(
+                f,
+                "{bytes} bytes of an object: must be at most {block_bytes} (--block-bytes), or objects lie over each \
+                 other"
             ),
             Self::Names { max } => write!(f, "more than {max} different names: number them"),
             Self::Long { max } => write!(f, "more than {max} requests, which must all be kept"),
