@@ -8,9 +8,11 @@
 //! ```
 //!
 //! The files are the devices, numbered in the order of first mention. Syncs and trims are no
-//! requests here. Version 2 has no times but waits, each "relative to the previous wait": from the
-//! first one on they add up to arrivals. In version 3 fio ignores waits, and so does this. Version
-//! 1 (without a first line) is refused, as fio itself does by now.
+//! requests here. Version 2 has no times but waits, each of microseconds and "relative to the previous wait", and
+//! "everything below 100 is discarded": from the first one on they add up to arrivals. That is fio's documentation; its
+//! program sleeps until so many milliseconds after its beginning. In version 3 times are those since the beginning, which
+//! fio writes in microseconds; it ignores waits there, and so does this. Version 1 (without a first line) is refused, as
+//! fio itself does.
 
 use forerun_core::Nanos;
 
@@ -53,6 +55,8 @@ const ACTIONS: &str =
     "add, open, close, unlink, read, write, sync, datasync, sync_file_range, trim or wait";
 
 const MICROSECOND: u64 = 1000;
+/// Shorter waits are discarded.
+const WAIT_LEAST: u64 = 100 * MICROSECOND;
 /// As many files as a job of fio can sensibly have.
 const FILES_MAX: usize = 1 << 20;
 
@@ -60,6 +64,15 @@ const FILES_MAX: usize = 1 << 20;
 enum Version {
     Two,
     Three,
+}
+
+/// The version that a first line names.
+fn version_of(line: &[u8]) -> Option<Version> {
+    match line.trim_ascii() {
+        b"fio version 2 iolog" => Some(Version::Two),
+        b"fio version 3 iolog" => Some(Version::Three),
+        _ => None,
+    }
 }
 
 struct Fio {
@@ -72,11 +85,7 @@ struct Fio {
 impl Decode for Fio {
     fn take(&mut self, line: &[u8]) -> Result<Option<Record>, Cause> {
         let Some(version) = self.version else {
-            self.version = Some(match line.trim_ascii() {
-                b"fio version 2 iolog" => Version::Two,
-                b"fio version 3 iolog" => Version::Three,
-                _ => return Err(Cause::form(line, HEADS)),
-            });
+            self.version = Some(version_of(line).ok_or_else(|| Cause::form(line, HEADS))?);
             return Ok(None);
         };
         let mut words = split(line);
@@ -118,6 +127,7 @@ impl Decode for Fio {
 impl Fio {
     fn wait(&mut self, micros: &[u8]) -> Result<(), Cause> {
         let wait = time("wait", micros, MICROSECOND)?;
+        let wait = if wait < WAIT_LEAST { 0 } else { wait };
         let sum = self.waited.unwrap_or(0).checked_add(wait);
         let accepted = "waits that add up to less than 2^64 ns";
         self.waited = Some(sum.ok_or_else(|| Cause::field("wait", micros, accepted))?);
@@ -163,11 +173,14 @@ mod tests {
 
     #[test]
     fn version_two_has_times_once_it_waits() {
-        let text = "fio version 2 iolog\na add\nb add\na open\na read 0 4096\na wait 5 0\n\
-                    b write 8 1\na sync 0 0\na wait 2 0\na read 1 1\na close\n";
+        let text = "fio version 2 iolog\na add\nb add\na open\na read 0 4096\na wait 500 0\n\
+                    b write 8 1\na sync 0 0\na wait 99 0\na read 0 1\na wait 100 0\na read 1 1\na close\n";
         let found = read(text).unwrap();
         let arrivals: Vec<_> = found.iter().map(|r| r.arrival.map(|t| t.0)).collect();
-        assert_eq!(arrivals, [None, Some(5000), Some(7000)]);
+        assert_eq!(
+            arrivals,
+            [None, Some(500_000), Some(500_000), Some(600_000)]
+        );
         assert_eq!((found[1].device, found[1].op), (1, Op::Write));
     }
 
