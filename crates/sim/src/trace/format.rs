@@ -312,9 +312,12 @@ impl Format {
         fitting.or_else(|| Self::of_header(head))
     }
 
-    /// The format of a first line that names columns.
+    /// The format of a first line that names columns, or the format itself.
     fn of_header(head: &[u8]) -> Option<&'static Self> {
         let line = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
+        if fio::is_header(line.strip_prefix(MARK).unwrap_or(line)) {
+            return Some(&fio::FORMAT);
+        }
         if cachelib_kv::is_header(line) {
             return Some(&cachelib_kv::FORMAT);
         }
@@ -475,6 +478,9 @@ mod tests {
                 "msr",
             ),
             ("fio version 3 iolog\n0 f add\n1 f read 0 4096\n", "fio"),
+            // Names of files fill the beginning.
+            ("fio version 2 iolog\na add\nb add\n", "fio"),
+            ("\u{feff}fio version 3 iolog\r\n0 a add\r\n", "fio"),
             (
                 "  8,0    3        1     0.000000000   697  Q   R 223490 + 8 [cp]\n",
                 "blkparse",

@@ -75,6 +75,12 @@ fn version_of(line: &[u8]) -> Option<Version> {
     }
 }
 
+/// Whether a first line is the format's: no other has one like it, and hundreds of files may be named before the first
+/// request.
+pub(super) fn is_header(line: &[u8]) -> bool {
+    version_of(line).is_some()
+}
+
 struct Fio {
     version: Option<Version>,
     files: Names,
