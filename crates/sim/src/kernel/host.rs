@@ -177,8 +177,9 @@ struct Flight {
 /// A process that reads.
 struct Reader<'a> {
     steps: Steps<'a>,
-    /// The pages of its read that are left, and when it began.
+    /// The pages that it takes of its read and are left, the page at which those that it asks for end, and when it began.
     pages: core::ops::Range<u64>,
+    asks_until: u64,
     end: u64,
     asked: Nanos,
     /// Since when it waits, and how it found the page that it waits for.
@@ -193,6 +194,7 @@ impl<'a> Reader<'a> {
         Self {
             steps,
             pages: 0..0,
+            asks_until: 0,
             end: 0,
             asked: Nanos(0),
             waits: None,
@@ -523,12 +525,15 @@ impl Host<'_, '_> {
             think,
             offset,
             bytes,
+            take,
             not_before,
             ..
         } = step;
         let size = self.os.files[self.os.opened[at].0].0;
-        reader.end = offset.0.saturating_add(bytes.0).min(size.0);
+        let end = |bytes: Bytes| offset.0.saturating_add(bytes.0).min(size.0);
+        reader.end = end(take.min(bytes));
         reader.pages = offset.0 / PAGE..reader.end.div_ceil(PAGE);
+        reader.asks_until = end(bytes).div_ceil(PAGE);
         reader.compute = reader.compute.saturating_add(think.0);
         let due = not_before.unwrap_or_default();
         let begin = now.0.saturating_add(pause.0).max(due.0);
@@ -546,7 +551,7 @@ impl Host<'_, '_> {
         }
         while !self.readers[at].pages.is_empty() {
             let reader = &mut self.readers[at];
-            let (page, asked) = (reader.pages.start, reader.pages.end - reader.pages.start);
+            let (page, asked) = (reader.pages.start, reader.asks_until - reader.pages.start);
             let found = self.os.look(at, page, asked);
             let reader = &mut self.readers[at];
             if reader.found == cache::Found::There {

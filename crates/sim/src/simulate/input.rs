@@ -265,16 +265,37 @@ fn synth_records(seed: u64, block_bytes: u32) -> impl Iterator<Item = Record> {
     })
 }
 
-/// The reads of one reader, cut at the end of its file.
+/// The bytes that one reader takes, cut at the end of its file.
 fn steps(workload: &dyn Workload) -> impl Iterator<Item = Record> {
     let file = workload.readers().first().copied().unwrap_or(0);
     let size = workload.files().get(file).map_or(0, |bytes| bytes.0);
     workload.steps(0).filter_map(move |step| {
-        let bytes = step.bytes.0.min(size.saturating_sub(step.offset.0));
+        let taken = step.take.0.min(step.bytes.0);
+        let bytes = taken.min(size.saturating_sub(step.offset.0));
         let bytes = u32::try_from(bytes).ok().filter(|bytes| *bytes > 0)?;
         Some(Record {
             compute: Some(step.think),
             ..Record::range(step.offset.0, bytes)?
         })
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reference_is_of_a_block_that_is_taken() {
+        let manner = Manner {
+            block_bytes: 8192,
+            with_writes: false,
+            think: None,
+        };
+        // Eight blocks asked for, and one taken; 16 in all, and a half.
+        let retried = "retried(file_bytes=135168,ask_bytes=65536,take_bytes=8192)";
+        let input = Input::of_workload(retried, manner, Room::ENDLESS).unwrap();
+        let recorded = input.recorded.unwrap();
+        let blocks: Vec<u32> = recorded.references().iter().map(|r| r.block.0).collect();
+        assert_eq!(blocks, Vec::from_iter(0..17));
+    }
 }

@@ -131,3 +131,12 @@ fn a_read_that_is_late_has_waited_since_it_was_due() {
     assert!(longest >= outcome.elapsed - last_due, "{longest}");
     assert!(longest > 100_000_000, "{longest}");
 }
+
+#[test]
+fn bytes_that_a_read_asks_for_and_does_not_take_are_not_read() {
+    // Eight asked for, of which two are taken.
+    let retried = "retried(file_bytes=4194304,ask_bytes=32768,take_bytes=8192,think_ns=0)";
+    let workload = workload::parse(retried).unwrap();
+    let (outcome, ..) = run(&*workload, 32, None);
+    assert_eq!(outcome.reads, 1024);
+}
