@@ -26,6 +26,7 @@ use super::simulated::Simulated;
 use crate::hinted::host::{Host, Notice};
 use crate::kernel::{self, KernelError};
 use crate::scheduled::BehindError;
+use crate::trace::Position;
 use crate::workload;
 
 /// The surroundings of all runs.
@@ -95,6 +96,13 @@ pub enum Refusal {
     Pacing,
     /// The trace has no times of arrival.
     Untimed,
+    /// Requests of the trace have no time of arrival.
+    Arrivals {
+        /// How many.
+        requests: u64,
+        /// Where the first one stands.
+        at: Option<Position>,
+    },
     /// The trace has no numbers of processes.
     Nameless,
     /// More processes and files of each than may be open.
@@ -151,6 +159,9 @@ impl fmt::Display for Refusal {
                 "demand-lru and hinted methods follow one reader in a closed loop: take presets of the engine",
             ),
             Self::Untimed => f.write_str("the trace has no times of arrival"),
+            Self::Arrivals { requests, .. } => {
+                write!(f, "{requests} requests of the trace have no time of arrival")
+            }
             Self::Nameless => f.write_str("the trace names no process: a csv does in a column pid, and so does blkparse"),
             Self::Opened => write!(
                 f,
@@ -345,8 +356,14 @@ impl<'a> Grid<'a> {
     /// The trace has arrivals for a loop that follows them, and processes for readers by process.
     fn check_trace(&self, recorded: &Recorded) -> Result<(), Refusal> {
         let (told, by_process) = (recorded.told(), self.pacing.readers == Readers::Process);
-        if self.pacing.when != Loop::Closed && !told.says_arrival {
-            return Err(Refusal::Untimed);
+        if self.pacing.when != Loop::Closed && told.untimed > 0 {
+            return Err(match told.says_arrival {
+                true => Refusal::Arrivals {
+                    requests: told.untimed,
+                    at: told.untimed_at,
+                },
+                false => Refusal::Untimed,
+            });
         }
         if by_process && !told.says_process {
             return Err(Refusal::Nameless);

@@ -164,6 +164,10 @@ pub struct Told {
     pub says_compute: bool,
     /// Whether requests have a time of arrival.
     pub says_arrival: bool,
+    /// Requests without one.
+    pub untimed: u64,
+    /// Where the first of these stands.
+    pub untimed_at: Option<Position>,
     /// Whether requests name their process.
     pub says_process: bool,
     /// When the last one arrived, from the first one on.
@@ -253,6 +257,13 @@ impl<'a> Requests<'a> {
         let device = self.device(record.device)?;
         let process = self.process(record.process);
         let arrival = self.arrival(record);
+        if arrival.is_none() {
+            self.told.untimed_at = match self.told.untimed {
+                0 => at,
+                _ => self.told.untimed_at,
+            };
+            self.told.untimed += 1;
+        }
         let block = u64::from(self.manner.block_bytes);
         let (begin, bytes) = match record.place {
             Place::Byte(at) => (at, u64::from(record.bytes.max(1))),

@@ -233,6 +233,22 @@ fn times_that_are_not_there_are_refused() {
         let run = grid.plan(&preset.parse().unwrap(), None, 4096, &|_| Ok(()));
         run.err()
     };
+    // One that has none among others would begin with the first of all.
+    let partly = input(vec![
+        (0, 1, Some(0)),
+        (0, 2, None),
+        (0, 3, Some(9)),
+        (0, 4, None),
+    ]);
+    let missing = Refusal::Arrivals {
+        requests: 2,
+        at: None,
+    };
+    for when in [Loop::Open, Loop::Paced] {
+        let refused = plan(&partly, when, Readers::One, "none");
+        assert_eq!(refused, Some(missing.clone()), "{when:?}");
+    }
+    assert_eq!(plan(&partly, Loop::Closed, Readers::Device, "none"), None);
     let open = Loop::Open;
     assert_eq!(
         plan(&untimed, open, Readers::One, "none"),

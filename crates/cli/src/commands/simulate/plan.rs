@@ -84,6 +84,15 @@ fn refused(
         }
         Refusal::Untimed if args.when.is_none() => format!("{input}: --arrivals: {refusal}"),
         Refusal::Untimed => format!("{input}: --loop: {refusal}"),
+        Refusal::Arrivals { at, .. } => {
+            let at = at.map_or(String::new(), |at| at.to_string());
+            let flag = if args.when.is_none() {
+                "--arrivals"
+            } else {
+                "--loop"
+            };
+            format!("{input}{at}: {flag}: {refusal}, this one first")
+        }
         Refusal::Nameless | Refusal::Opened => format!("{input}: --readers-by pid: {refusal}"),
         Refusal::Kernel => of_preset(&format!("{input}: {refusal}")),
         Refusal::Unit => of_preset("--device unit is for hinted methods"),
