@@ -33,6 +33,7 @@ mod skipped;
 mod sweep;
 mod trace;
 mod tune;
+mod unused;
 mod validate;
 
 use std::fs;

@@ -168,6 +168,8 @@ pub struct Told {
     pub untimed: u64,
     /// Where the first of these stands.
     pub untimed_at: Option<Position>,
+    /// Objects with a size that is not a block's, which count as one block each.
+    pub sized: u64,
     /// Whether requests name their process.
     pub says_process: bool,
     /// When the last one arrived, from the first one on.
@@ -269,6 +271,8 @@ impl<'a> Requests<'a> {
             Place::Byte(at) => (at, u64::from(record.bytes.max(1))),
             Place::Block(number) => (number.saturating_mul(block), block),
         };
+        let is_object = matches!(record.place, Place::Block(_)) && record.bytes > 0;
+        self.told.sized += u64::from(is_object && record.bytes != self.manner.block_bytes);
         let reader = self.readers.of(device, process);
         Ok(Request {
             device,

@@ -8,7 +8,7 @@ use std::path::Path;
 use forerun_core::spec::ChoiceError;
 use forerun_sim::simulate::disk::Disk;
 use forerun_sim::simulate::input::{BLOCK_BYTES, Input, InputError, suggest};
-use forerun_sim::simulate::recorded::Room;
+use forerun_sim::simulate::recorded::{Recorded, Room};
 use forerun_sim::simulate::requests::{Manner, Open, Records, RequestsError, Source};
 use forerun_sim::trace::TraceError;
 use indicatif::ProgressBar;
@@ -60,10 +60,7 @@ impl NamedInput {
         if input.is_kept() && args.preset.0.iter().all(Simulated::is_hinted) {
             input.recorded.iter_mut().for_each(|it| it.forget_lookup());
         }
-        let writes = input.recorded.as_ref().map_or(0, |it| it.told().writes);
-        if writes > 0 {
-            tracing::warn!("{name}: {writes} writes are left out");
-        }
+        warn(&name, &input);
         Ok(Self { name, input, bar })
     }
 
@@ -81,6 +78,23 @@ impl NamedInput {
         })?;
         let name = text.to_owned();
         Ok(Self { name, input, bar })
+    }
+}
+
+/// Says which facts of a trace a simulation leaves out.
+fn warn(name: &str, input: &Input) {
+    let Some(told) = input.recorded.as_ref().map(Recorded::told) else {
+        return;
+    };
+    if told.writes > 0 {
+        tracing::warn!("{name}: {} writes are left out", told.writes);
+    }
+    if told.sized > 0 {
+        tracing::warn!(
+            "{name}: {} requests have a size of their own, and each counts as a block of {} bytes (--block-bytes)",
+            told.sized,
+            input.block_bytes
+        );
     }
 }
 

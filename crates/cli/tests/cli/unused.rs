@@ -1,0 +1,23 @@
+//! Flags that nothing uses, and facts of a trace that are left out: refused or told, none without a word.
+
+use super::{Folder, forerun};
+
+#[test]
+fn objects_that_count_as_blocks_are_told() {
+    let folder = Folder::new();
+    let trace = folder.file(
+        "sized.csv",
+        b"time_s,obj_id,obj_size\n0,1,4096\n1,2,100\n2,1,4096\n3,3,9\n",
+    );
+    let said = |block: &str| {
+        let run = format!("simulate --trace {trace} --preset demand-lru --block-bytes {block}");
+        let assert = forerun(&run).success();
+        String::from_utf8_lossy(&assert.get_output().stderr).into_owned()
+    };
+    let told = "2 requests have a size of their own, and each counts as a block of 4096 bytes";
+    assert!(said("4KiB").contains(told), "{}", said("4KiB"));
+    assert!(said("8KiB").contains("4 requests have"), "{}", said("8KiB"));
+    let plain = folder.file("plain", b"1\n2\n");
+    let run = format!("simulate --trace {plain} --preset demand-lru");
+    forerun(&run).success().stderr_eq("");
+}
