@@ -2,6 +2,25 @@
 
 use super::{Folder, forerun};
 
+/// Refused with code 2 and a message that has this.
+fn refused(arguments: &str, message: &str) {
+    let assert = forerun(arguments).code(2).stdout_eq("");
+    let said = String::from_utf8_lossy(&assert.get_output().stderr).into_owned();
+    assert!(said.contains(message), "{arguments}: {said}");
+}
+
+#[test]
+fn blocks_that_are_no_strips_of_an_array_are_refused_before_any_run() {
+    let run =
+        "simulate --workload sequential(file_bytes=1000000) --preset demand-lru,none --disks 2";
+    refused(
+        &format!("{run} --block-bytes 10000"),
+        "--block-bytes with --preset none: 10000 bytes are the strip of the disks, which must be at most 4096 bytes or \
+         a multiple of that",
+    );
+    forerun(&format!("{run} --block-bytes 12KiB")).success();
+}
+
 #[test]
 fn objects_that_count_as_blocks_are_told() {
     let folder = Folder::new();

@@ -117,6 +117,11 @@ pub enum Refusal {
     FirstUse,
     /// Blocks have names and no addresses, so that the order of first use is the only one.
     Names,
+    /// The strip of an array, which is a block, is no multiple of a page.
+    Strip {
+        /// The strip.
+        bytes: Bytes,
+    },
     /// Regions one behind the other on more disks than there are regions.
     Idle {
         /// Disks.
@@ -177,6 +182,12 @@ impl fmt::Display for Refusal {
             Self::Names => f.write_str(
                 "blocks have names and no addresses: only the order of first use (dense) can lay them out, \
                  for presets that do not prefetch by place",
+            ),
+            Self::Strip { bytes } => write!(
+                f,
+                "{} bytes are the strip of the disks, which must be at most {PAGE_BYTES} bytes or a multiple of that: \
+                 an engine has pages of {PAGE_BYTES}",
+                bytes.0
             ),
             Self::Idle { disks, regions } => write!(
                 f,
@@ -274,12 +285,14 @@ impl<'a> Grid<'a> {
             Simulated::Kernel(..) => {
                 self.check_readers()?;
                 self.check_files(wanted)?;
+                self.check_strip(wanted)?;
                 let made = default().settings(Bytes(1 << 30));
                 let made = made.map_err(Refusal::Settings)?;
                 settings = Some(self.sized(made, cache_blocks, adjust)?);
             }
             Simulated::Engine(engine) => {
                 self.check_files(wanted)?;
+                self.check_strip(wanted)?;
                 // Memory enough for any preset, until the size of a block is known.
                 let made = engine.settings(Bytes(1 << 30)).map_err(Refusal::Settings)?;
                 let sized = self.sized(made, cache_blocks, adjust)?;
@@ -380,6 +393,22 @@ impl<'a> Grid<'a> {
         let prefetches = settings.detect.spec().name != "none";
         match is_trace && prefetches && self.layout.order == Order::Dense {
             true => Err(Refusal::FirstUse),
+            false => Ok(()),
+        }
+    }
+
+    /// An array has strips of whole pages.
+    fn check_strip(&self, wanted: Option<u16>) -> Result<(), Refusal> {
+        let bytes = self.strip();
+        let is_striped = || match (&self.input.workload, &self.input.recorded) {
+            (None, Some(recorded)) => {
+                let placing = Placing::new(recorded, wanted, self.layout, self.input.block_bytes);
+                placing.regions() == Regions::Striped
+            }
+            _ => true,
+        };
+        match !bytes.0.is_multiple_of(PAGE_BYTES.into()) && is_striped() {
+            true => Err(Refusal::Strip { bytes }),
             false => Ok(()),
         }
     }

@@ -250,7 +250,7 @@ impl Grid<'_> {
     }
 
     /// A block, but no less than a page.
-    fn strip(&self) -> Bytes {
+    pub(super) fn strip(&self) -> Bytes {
         Bytes(self.input.block_bytes.max(PAGE_BYTES).into())
     }
 

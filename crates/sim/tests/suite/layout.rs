@@ -2,7 +2,7 @@
 //! planner's blocks do.
 
 use forerun_baselines::PRESETS;
-use forerun_core::Nanos;
+use forerun_core::{Bytes, Nanos};
 use forerun_sim::random::Random;
 use forerun_sim::simulate::Outcome;
 use forerun_sim::simulate::disk::Disk;
@@ -203,4 +203,36 @@ fn regions_one_behind_the_other_leave_no_disk_empty() {
     assert_eq!(plan(Some(Regions::Concatenated), 3), Some(idle));
     assert_eq!(plan(Some(Regions::Concatenated), 2), None);
     assert_eq!(plan(None, 3), None);
+}
+
+/// A block is the strip of an array, and an engine has pages of 4 KiB.
+#[test]
+fn strips_that_are_no_pages_are_refused_before_the_first_run() {
+    let disk = Disk::named("hp97560", None).unwrap();
+    let manner = |block_bytes| Manner {
+        block_bytes,
+        with_writes: false,
+        think: None,
+    };
+    let strip = |bytes| {
+        Some(Refusal::Strip {
+            bytes: Bytes(bytes),
+        })
+    };
+    for (block_bytes, refusal) in [(1000, None), (8192, None), (10_000, strip(10_000))] {
+        let many = Input::of_workload("many-readers", manner(block_bytes), Room::ENDLESS).unwrap();
+        let synth = Input::of_workload("synth", manner(block_bytes), Room::ENDLESS).unwrap();
+        let refused = |input: &Input, preset: &str, disks| {
+            let grid = Grid::new(input, &disk, Nanos(0));
+            let plan = grid.plan(&preset.parse().unwrap(), Some(disks), 4096, &|_| Ok(()));
+            plan.map(|run| drop(grid.run(&run).unwrap())).err()
+        };
+        for preset in ["none", "kernel"] {
+            assert_eq!(refused(&many, preset, 2), refusal, "{block_bytes} {preset}");
+        }
+        assert_eq!(refused(&synth, "none", 2), refusal, "{block_bytes}");
+        // One disk has no strips for a trace, and hinted methods have none of pages.
+        assert_eq!(refused(&synth, "none", 1), None, "{block_bytes}");
+        assert_eq!(refused(&synth, "forestall", 2), None, "{block_bytes}");
+    }
 }

@@ -93,6 +93,7 @@ fn refused(
             };
             format!("{input}{at}: {flag}: {refusal}, this one first")
         }
+        Refusal::Strip { .. } => format!("--block-bytes with --preset {preset}: {refusal}"),
         Refusal::Nameless | Refusal::Opened => format!("{input}: --readers-by pid: {refusal}"),
         Refusal::Kernel => of_preset(&format!("{input}: {refusal}")),
         Refusal::Unit => of_preset("--device unit is for hinted methods"),
