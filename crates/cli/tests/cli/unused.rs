@@ -40,3 +40,23 @@ fn objects_that_count_as_blocks_are_told() {
     let run = format!("simulate --trace {plain} --preset demand-lru");
     forerun(&run).success().stderr_eq("");
 }
+
+#[test]
+fn a_sample_without_a_cache_is_refused_with_the_least_of_both() {
+    let folder = Folder::new();
+    let lines: String = (0..20_000).map(|n| format!("{}\n", n * 7 % 4000)).collect();
+    let trace = folder.file("t", lines.as_bytes());
+    let count = format!("trace count {trace} --policy lru --sample 10%");
+    refused(
+        &format!("{count} --cache 79"),
+        "--cache: of 79 objects an eighth of a sample of 10% has none, and no error could be told: take 80 objects at \
+         least, or --sample 10.1266%",
+    );
+    refused(&format!("{count} --cache 7"), "or count without --sample");
+    refused(&format!("{count} --curve 9"), "--curve: of 4 objects");
+    forerun(&format!("{count} --cache 80,5%")).success();
+    forerun(&format!(
+        "trace count {trace} --policy lru --sample 10.1266% --cache 79"
+    ))
+    .success();
+}

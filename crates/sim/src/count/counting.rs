@@ -98,6 +98,22 @@ impl FromStr for Counter {
 
 /// Parts of a sample.
 const PARTS: u64 = 8;
+/// The least capacity of which a part of a sample has any: below it the parts would be counted without a cache.
+#[must_use]
+pub fn least_capacity(sample_per_million: u32) -> u64 {
+    match sample_per_million {
+        WHOLE.. => 1,
+        sample => (PARTS * u64::from(WHOLE)).div_ceil(sample.max(1).into()),
+    }
+}
+
+/// The least sample of which each part has some of this capacity; none if that takes all objects.
+#[must_use]
+pub fn least_sample(capacity: u64) -> Option<u32> {
+    let least = (PARTS * u64::from(WHOLE)).div_ceil(capacity.max(1));
+    u32::try_from(least).ok().filter(|least| *least < WHOLE)
+}
+
 /// Student's t for seven degrees of freedom, 95 % on both sides.
 const T: f64 = 2.365;
 
@@ -287,4 +303,26 @@ fn deviation(values: &[f64]) -> f64 {
         .map(|value| (value - mean).powi(2))
         .sum::<f64>();
     (squares / (count - 1.0)).sqrt()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_of_a_sample_have_some_of_the_least_capacity_and_none_of_less() {
+        assert_eq!(least_capacity(WHOLE), 1);
+        for sample in [1, 7, 10_000, 333_333, WHOLE - 1] {
+            let least = least_capacity(sample);
+            assert!(scaled(least, sample, PARTS) > 0, "{sample}");
+            assert_eq!(scaled(least - 1, sample, PARTS), 0, "{sample}");
+        }
+        assert_eq!(least_capacity(10_000), 800);
+        assert_eq!((least_sample(800), least_sample(8)), (Some(10_000), None));
+        for capacity in [9, 79, 1_000_000_007] {
+            let sample = least_sample(capacity).unwrap();
+            assert!(scaled(capacity, sample, PARTS) > 0, "{capacity}");
+            assert_eq!(scaled(capacity, sample - 1, PARTS), 0, "{capacity}");
+        }
+    }
 }

@@ -6,7 +6,7 @@
 use std::io::Write;
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
-use forerun_sim::count::counting::{Counter, Counting, Ratio};
+use forerun_sim::count::counting::{Counter, Counting, Ratio, least_capacity, least_sample};
 use forerun_sim::count::references::{Counted, References, ReferencesError, WHOLE};
 use serde_json::{Map, Value, json};
 
@@ -48,6 +48,7 @@ fn count(args: &TraceCount) -> Result<(Vec<Row>, References), Failure> {
     }
     let mut references = references(args)?;
     let capacities = capacities(args, &references)?;
+    check_sample(args, &capacities)?;
     let policies = &args.policy.0;
     // The optimum last, which needs the memory of the references.
     let mut order: Vec<usize> = (0..policies.len()).collect();
@@ -131,6 +132,39 @@ fn references(args: &TraceCount) -> Result<References, Failure> {
         _ => return Ok(references),
     };
     Err(Failure::unusable(&args.file, why))
+}
+
+/// Each part of a sample has some of the least cache.
+fn check_sample(args: &TraceCount, capacities: &[u64]) -> Result<(), Failure> {
+    let (Some(sample), Some(cache)) = (args.sample, capacities.iter().min()) else {
+        return Ok(());
+    };
+    let (least, unit) = (
+        least_capacity(sample),
+        if args.sizes { "bytes" } else { "objects" },
+    );
+    if *cache >= least {
+        return Ok(());
+    }
+    let way_out = match least_sample(*cache) {
+        Some(share) => format!("--sample {}", percent(share)),
+        None => "count without --sample".to_owned(),
+    };
+    let flag = if args.curve.is_some() {
+        "--curve"
+    } else {
+        "--cache"
+    };
+    Err(Failure::Usage(format!(
+        "{flag}: of {cache} {unit} an eighth of a sample of {} has none, and no error could be told: take {least} {unit} \
+         at least, or {way_out}",
+        percent(sample)
+    )))
+}
+
+/// A share in millionths, as `--sample` takes it.
+fn percent(share: u32) -> String {
+    format!("{}%", f64::from(share) / f64::from(WHOLE / 100))
 }
 
 /// The capacities, each a weight.
