@@ -18,7 +18,7 @@ use super::{Format, Methods, Noticing, Reading, parse_count, parse_number};
 use crate::quantity::{parse_duration, parse_size};
 
 /// Flags without a meaning for a drive that is alone with its requests.
-const ALONE: [&str; 14] = [
+const ALONE: [&str; 27] = [
     "preset",
     "scheduler",
     "disks",
@@ -33,6 +33,19 @@ const ALONE: [&str; 14] = [
     "writes",
     "fetch_units",
     "warm",
+    "block_bytes",
+    "driver",
+    "notice",
+    "threads",
+    "trace_memory",
+    "detect",
+    "depth",
+    "shape",
+    "dispatch",
+    "longest_wait",
+    "reclaim",
+    "next_file",
+    "measure",
 ];
 
 /// `forerun simulate`.
@@ -96,17 +109,17 @@ pub struct Simulate {
     #[arg(long, value_name = "N", value_parser = parse_number::<u64>)]
     pub horizon: Option<u64>,
 
-    /// Processor time of a fetch; Kimbrel et al. 1996 have 500us
-    #[arg(long, value_name = "TIME", default_value = "25us", value_parser = parse_computing)]
-    pub driver: Nanos,
+    /// Processor time of a fetch; Kimbrel et al. 1996 have 500us [default: 25us]
+    #[arg(long, value_name = "TIME", value_parser = parse_computing)]
+    pub driver: Option<Nanos>,
 
     /// Time computed before each request but the first, in place of the trace's
     #[arg(long, value_name = "TIME", value_parser = parse_computing)]
     pub think: Option<Nanos>,
 
-    /// Order of the blocks of each device, file or LUN of a trace
-    #[arg(long, value_enum, value_name = "ORDER", default_value = "address")]
-    pub place: Place,
+    /// Order of the blocks of each device, file or LUN of a trace [default: address]
+    #[arg(long, value_enum, value_name = "ORDER")]
+    pub place: Option<Place>,
 
     /// Devices, files or LUNs of a trace on --disks [default: concatenated, striped on more disks]
     #[arg(long, value_enum, value_name = "HOW")]
@@ -139,9 +152,9 @@ pub struct Simulate {
     pub warm: Vec<u64>,
 
     /// Most memory for the different blocks of a trace, and for its references, which methods that
-    /// know what comes keep
-    #[arg(long, value_name = "SIZE", default_value = "4GiB", value_parser = parse_size)]
-    pub trace_memory: Bytes,
+    /// know what comes keep [default: 4GiB]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    pub trace_memory: Option<Bytes>,
 
     /// Runs at the same time
     #[arg(long, value_name = "N", default_value = "1")]
@@ -234,15 +247,27 @@ impl Simulate {
     pub fn layout(&self) -> Layout {
         Layout {
             order: match self.place {
-                Place::Address => Order::Address,
-                Place::Packed => Order::Packed,
-                Place::Dense => Order::Dense,
+                None | Some(Place::Address) => Order::Address,
+                Some(Place::Packed) => Order::Packed,
+                Some(Place::Dense) => Order::Dense,
             },
             regions: self.regions.map(|regions| match regions {
                 Regions::Concatenated => placing::Regions::Concatenated,
                 Regions::Striped => placing::Regions::Striped,
             }),
         }
+    }
+
+    /// Processor time of a fetch.
+    #[must_use]
+    pub fn driver(&self) -> Nanos {
+        self.driver.unwrap_or(Nanos(25_000))
+    }
+
+    /// Most memory for a trace.
+    #[must_use]
+    pub fn trace_memory(&self) -> Bytes {
+        self.trace_memory.unwrap_or(Bytes(4 << 30))
     }
 
     /// Time of a fetch in units.

@@ -10,6 +10,88 @@ fn refused(arguments: &str, message: &str) {
 }
 
 #[test]
+fn a_flag_that_no_run_uses_is_refused() {
+    let folder = Folder::new();
+    let trace = folder.file("t", b"1\n2\n3\n");
+    let made = "simulate --workload sequential(file_bytes=1000000)";
+    for (arguments, message) in [
+        (
+            format!("{made} --preset none --place packed"),
+            "--place: is for a trace, or for hinted methods",
+        ),
+        (
+            format!("{made} --preset none --regions striped"),
+            "--regions: is for a trace",
+        ),
+        (
+            format!("{made} --preset none --trace-memory 1GiB"),
+            "--trace-memory: is for a trace",
+        ),
+        (
+            format!("{made} --preset demand-lru --writes"),
+            "has no writes, which --writes is for",
+        ),
+        (
+            format!("simulate --trace {trace} --device unit --driver 25us"),
+            "--driver: --device unit has no processor time",
+        ),
+        (
+            format!("simulate --trace {trace} --device unit --notice at-reads"),
+            "--notice: --device unit has",
+        ),
+        (
+            format!("simulate --trace {trace} --preset forestall(batch_blocks=16) --batch 3"),
+            "--batch: no preset named has a batch_blocks, or each has one of its own",
+        ),
+        (
+            format!("simulate --trace {trace} --preset fixed-horizon(horizon_refs=9) --horizon 3"),
+            "--horizon: no preset named",
+        ),
+    ] {
+        refused(&arguments, message);
+    }
+    for used in [
+        format!("{made} --preset none,demand-lru --place packed --trace-memory 1GiB"),
+        format!(
+            "simulate --trace {trace} --preset forestall(batch_blocks=16),aggressive --batch 3"
+        ),
+    ] {
+        forerun(&used).success();
+    }
+}
+
+#[test]
+fn a_drive_that_is_validated_takes_no_flag_of_a_cache_or_an_engine() {
+    let folder = Folder::new();
+    let trace = folder.file("t", b"R Miss 0 100 10000 4900\nR Miss 50 1 3200 0\n");
+    let validate = format!("simulate --validate {trace} --device hp97560");
+    forerun(&validate).success();
+    for flag in [
+        "--block-bytes 4KiB",
+        "--driver 0ns",
+        "--notice at-reads",
+        "--threads 2",
+        "--trace-memory 1GiB",
+        "--detect none",
+        "--depth competitive",
+        "--shape whole",
+        "--dispatch fifo",
+        "--longest-wait 9ms",
+        "--reclaim lru",
+        "--next-file none",
+        "--measure given",
+    ] {
+        let name = flag.split(' ').next().unwrap_or_default();
+        let assert = forerun(&format!("{validate} {flag}")).code(2);
+        let said = String::from_utf8_lossy(&assert.get_output().stderr).into_owned();
+        assert!(
+            said.contains("cannot be used with") && said.contains(name),
+            "{flag}: {said}"
+        );
+    }
+}
+
+#[test]
 fn blocks_that_are_no_strips_of_an_array_are_refused_before_any_run() {
     let run =
         "simulate --workload sequential(file_bytes=1000000) --preset demand-lru,none --disks 2";

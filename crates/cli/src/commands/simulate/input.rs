@@ -69,6 +69,9 @@ impl NamedInput {
         if let Some(flag) = args.reading.values().keys().next() {
             return Err(refused(format!("has no trace, which --{flag} is for")));
         }
+        if args.writes {
+            return Err(refused("has no writes, which --writes is for".to_owned()));
+        }
         let room = room(args, args.preset.0.iter().any(Simulated::is_hinted));
         let manner = manner(args, args.block_bytes.unwrap_or(BLOCK_BYTES));
         let input = Input::of_workload(text, manner, room).map_err(|e| match e {
@@ -172,7 +175,7 @@ fn needs_references(args: &Simulate, disk: &Disk) -> bool {
 fn room(args: &Simulate, keeps: bool) -> Room {
     let plans = |preset: &Simulated| preset.name().starts_with("reverse-aggressive");
     Room {
-        bytes: args.trace_memory.0,
+        bytes: args.trace_memory().0,
         keeps,
         runs: args.threads.into(),
         plans: args.preset.0.iter().any(plans),
@@ -197,13 +200,13 @@ fn memory(args: &Simulate, error: &RequestsError) -> String {
     if *references == 0 {
         return format!(
             "{error} in --trace-memory {}, of which each takes {} bytes in each of --threads",
-            size(args.trace_memory),
+            size(args.trace_memory()),
             Room::BLOCK
         );
     }
     format!(
         "{error} in --trace-memory {}, where presets that plan ahead keep them all; \
          demand-lru and the engine's presets keep none",
-        size(args.trace_memory)
+        size(args.trace_memory())
     )
 }

@@ -23,7 +23,7 @@ pub(super) fn grid<'a>(args: &Simulate, input: &'a NamedInput, disk: &'a Disk) -
         warm: args.warm.clone(),
         layout: args.layout(),
         pacing: args.pacing(),
-        ..Grid::new(&input.input, disk, args.driver)
+        ..Grid::new(&input.input, disk, args.driver())
     }
 }
 
@@ -37,7 +37,7 @@ pub(super) fn runs(
     grid: &Grid<'_>,
 ) -> Result<Vec<GridRun>, Failure> {
     check_ends(args, input, grid)?;
-    check_flags(args)?;
+    check_flags(args, input, grid)?;
     let adjust = |settings: &mut Settings| {
         composition::replace(settings, &args.methods);
         match args.methods.split {
@@ -113,7 +113,9 @@ fn refused(
 }
 
 /// Flags that none of the presets takes would be ignored without a word.
-fn check_flags(args: &Simulate) -> Result<(), Failure> {
+fn check_flags(args: &Simulate, input: &NamedInput, grid: &Grid<'_>) -> Result<(), Failure> {
+    check_made(args, input)?;
+    check_units(args, grid.disk)?;
     if args.arrivals.is_some() && args.pacing().when == Loop::Closed {
         return Err(Failure::Usage(
             "--arrivals: a closed loop has none".to_owned(),
@@ -124,12 +126,14 @@ fn check_flags(args: &Simulate) -> Result<(), Failure> {
         ("horizon_refs", "--horizon", args.horizon),
     ] {
         let takes = |preset: &Simulated| match preset {
-            Simulated::Hinted(choice, _) => choice.spec().params.iter().any(|p| p.name == param),
+            Simulated::Hinted(choice, name) => {
+                choice.spec().params.iter().any(|p| p.name == param) && !name.contains(param)
+            }
             Simulated::Engine(_) | Simulated::Kernel(..) => false,
         };
         if value.is_some() && !args.preset.0.iter().any(takes) {
             return Err(Failure::Usage(format!(
-                "{flag}: no preset named has a {param}"
+                "{flag}: no preset named has a {param}, or each has one of its own"
             )));
         }
     }
@@ -154,6 +158,41 @@ fn check_flags(args: &Simulate) -> Result<(), Failure> {
         if is_given && !args.preset.0.iter().any(Simulated::has_methods) {
             return Err(Failure::Usage(format!(
                 "{flag}: no preset named is one of the engine's (see `forerun list presets`)"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Files of a workload lie as an engine lays them out, and are not kept for it.
+fn check_made(args: &Simulate, input: &NamedInput) -> Result<(), Failure> {
+    let is_kept = args.preset.0.iter().any(Simulated::is_hinted);
+    if input.input.workload.is_none() || is_kept {
+        return Ok(());
+    }
+    for (flag, is_given) in [
+        ("--place", args.place.is_some()),
+        ("--regions", args.regions.is_some()),
+        ("--trace-memory", args.trace_memory.is_some()),
+    ] {
+        if is_given {
+            return Err(Failure::Usage(format!(
+                "{flag}: is for a trace, or for hinted methods (see `forerun list hinted`)"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// In the theory a fetch takes no processor time, and a free disk is noticed at once.
+fn check_units(args: &Simulate, disk: &Disk) -> Result<(), Failure> {
+    for (flag, is_given) in [
+        ("--driver", args.driver.is_some()),
+        ("--notice", args.noticing.notice.is_some()),
+    ] {
+        if is_given && disk.is_unit() {
+            return Err(Failure::Usage(format!(
+                "{flag}: --device unit has no processor time and no events"
             )));
         }
     }
