@@ -127,11 +127,12 @@ pub fn run(args: &Advise, out: &mut dyn Write) -> Result<(), Failure> {
 /// Counts of the trace, in pages.
 fn summary(args: &Advise) -> Result<Summary, Failure> {
     let records = logs(&args.trace, &args.reading)?;
-    let mut writes = 0_u64;
+    let (mut writes, mut has_names) = (0_u64, false);
     let kept = records.filter(|record| {
         let is_left_out =
             !args.writes && record.as_ref().is_ok_and(|record| record.op == Op::Write);
         writes += u64::from(is_left_out);
+        has_names |= record.as_ref().is_ok_and(|record| record.is_named);
         !is_left_out
     });
     let summary = Summary::of(kept, PAGE as u32, TRACE_MEMORY).map_err(|e| match e {
@@ -140,6 +141,11 @@ fn summary(args: &Advise) -> Result<Summary, Failure> {
             Failure::unusable(&args.trace, format!("more than {blocks} different pages"))
         }
     })?;
+    if has_names {
+        let why = "its blocks have names and no addresses, by which presets prefetch: there is nothing to advise but \
+                   memory, which `forerun trace count` tells";
+        return Err(Failure::unusable(&args.trace, why));
+    }
     match (summary.requests, writes) {
         (0, 0) => Err(Failure::unusable(&args.trace, "there is no read in it")),
         (0, _) => {

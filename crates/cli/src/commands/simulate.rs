@@ -76,6 +76,17 @@ pub fn check(args: &Simulate) -> Result<(), Failure> {
     }
 }
 
+/// Checks that presets can run a trace whose blocks have names, without reading it.
+///
+/// # Errors
+/// A preset that takes addresses, or an order of blocks by their numbers.
+pub fn check_named(args: &Simulate, input: &str) -> Result<(), Failure> {
+    match disk::disk(args)?.is_unit() {
+        true => Ok(()),
+        false => plan::check_named(args, input),
+    }
+}
+
 /// The error of a name, with the nearest names there are.
 fn with_nearest(error: &ChoiceError) -> String {
     match error {

@@ -11,7 +11,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 use forerun_sim::trace::convert::{ConvertError, Converted, convert};
-use forerun_sim::trace::{Filter, Logs, Summary, SummaryError, TraceError, read};
+use forerun_sim::trace::{Filter, Logs, Record, Summary, SummaryError, TraceError, read};
 use indicatif::ProgressBar;
 use serde_json::{Value, json};
 
@@ -53,9 +53,9 @@ pub fn logs(path: &Path, reading: &Reading) -> Result<Logs, Failure> {
 ///
 /// # Errors
 /// See [`logs`]; there is no such request.
-pub fn first_request(path: &Path, reading: &Reading) -> Result<(), Failure> {
+pub fn first_request(path: &Path, reading: &Reading) -> Result<Option<Record>, Failure> {
     let first = logs(path, reading)?.next();
-    first.map_or(Ok(()), |first| first.map(drop).map_err(|e| unreadable(&e)))
+    first.transpose().map_err(|e| unreadable(&e))
 }
 
 /// Logs of these names that were opened.

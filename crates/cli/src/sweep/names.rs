@@ -3,7 +3,7 @@
 //! A trace is opened as each run will open it, and read up to the first request of the part that is wanted: a part that
 //! has none, and a file of another format, are refused before the first run.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use crate::args::{Reading, Simulate};
@@ -19,7 +19,8 @@ type Named = (String, Option<PathBuf>, Option<String>, Option<String>);
 pub struct Names {
     named: HashSet<Named>,
     files: HashSet<PathBuf>,
-    traces: HashSet<(PathBuf, Values)>,
+    /// Traces and their parts, each with whether its blocks have names.
+    traces: HashMap<(PathBuf, Values), bool>,
 }
 
 impl Names {
@@ -38,10 +39,8 @@ impl Names {
                 check_file(flag, path)?;
             }
         }
-        if let Some(trace) = &run.trace
-            && self.traces.insert((trace.clone(), run.reading.values()))
-        {
-            check_trace(trace, &run.reading)?;
+        if let Some(trace) = &run.trace {
+            self.check_trace(trace, run)?;
         }
         let named = (
             run.device.clone(),
@@ -61,15 +60,35 @@ impl Names {
             Refused { flag, why }
         })
     }
+
+    /// A trace begins as this run can read it.
+    fn check_trace(&mut self, trace: &Path, run: &Simulate) -> Result<(), Refused> {
+        let key = (trace.to_owned(), run.reading.values());
+        let has_names = match self.traces.get(&key) {
+            Some(has_names) => *has_names,
+            None => has_names(trace, &run.reading)?,
+        };
+        self.traces.insert(key, has_names);
+        if !has_names {
+            return Ok(());
+        }
+        simulate::check_named(run, &trace.display().to_string()).map_err(|failure| Refused {
+            flag: Some("trace".to_owned()),
+            why: failure.to_string(),
+        })
+    }
 }
 
-/// Reads up to the first request; an error is that of a flag of the part, if there is one.
-fn check_trace(trace: &Path, reading: &Reading) -> Result<(), Refused> {
+/// Reads up to the first request, and says whether its block has a name; an error is that of a flag of the part, if
+/// there is one.
+fn has_names(trace: &Path, reading: &Reading) -> Result<bool, Refused> {
     // A pipe has to wait for its run, which refuses it by name.
     if !trace.is_file() {
-        return Ok(());
+        return Ok(false);
     }
-    first_request(trace, reading).map_err(|failure| {
+    let first = first_request(trace, reading);
+    let is_named = first.map(|first| first.is_some_and(|record| record.is_named));
+    is_named.map_err(|failure| {
         let (why, flags) = (failure.to_string(), reading.values());
         let named = |flag: &str| why.starts_with(&format!("--{flag} "));
         let is_told = |flag: &&str| flags.contains_key(*flag);

@@ -445,7 +445,7 @@ fn what_cannot_be_simulated_is_refused() {
         ),
         (
             format!("--trace {names} --preset linux-2.6.24 --place dense"),
-            "--place dense with --preset linux-2.6.24: ",
+            "names: --preset linux-2.6.24: takes addresses",
         ),
         (format!("--trace {counted}"), "column \"freq\""),
         (format!("--trace {recorded}"), "blkparse"),

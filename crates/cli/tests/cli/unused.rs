@@ -142,3 +142,40 @@ fn a_sample_without_a_cache_is_refused_with_the_least_of_both() {
     ))
     .success();
 }
+
+#[test]
+fn a_trace_with_names_is_refused_by_presets_that_prefetch_and_names_those_that_run_it() {
+    let folder = Folder::new();
+    let names = folder.file("names", b"a\nb\nc\n");
+    let takes = "names: --preset forerun: takes addresses, and blocks have names: none of the engine's presets that \
+                 prefetch can run it; demand-lru, none and hinted methods can, with --place dense";
+    for place in ["", "--place packed", "--place dense"] {
+        refused(
+            &format!("simulate --trace {names} --preset forerun {place}"),
+            takes,
+        );
+    }
+    forerun(&format!(
+        "simulate --trace {names} --preset demand-lru,none,forestall --place dense --cache-blocks 4096"
+    ))
+    .success();
+    refused(
+        &format!("advise {names}"),
+        "its blocks have names and no addresses",
+    );
+    let rows = folder.name("rows");
+    for (settings, message) in [
+        ("preset = [\"forerun\"]\nplace = \"dense\"\n", takes),
+        ("preset = [\"none\"]\n", "--place dense"),
+    ] {
+        let plan = format!("trace = \"{names}\"\n{settings}");
+        let plan = folder.file("plan.toml", plan.as_bytes());
+        refused(&format!("sweep {plan} -o {rows}"), message);
+        refused(&format!("sweep {plan} -o {rows}"), "plan.toml: line 1: ");
+        assert!(!folder.path("rows").exists());
+    }
+    let plan =
+        format!("trace = \"{names}\"\npreset = \"none\"\nplace = \"dense\"\ncache-blocks = 4096\n");
+    let plan = folder.file("plan.toml", plan.as_bytes());
+    forerun(&format!("sweep {plan} -o {rows}")).success();
+}

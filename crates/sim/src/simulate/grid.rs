@@ -117,6 +117,8 @@ pub enum Refusal {
     FirstUse,
     /// Blocks have names and no addresses, so that the order of first use is the only one.
     Names,
+    /// Blocks have names and no addresses, by which the preset prefetches.
+    Addresses,
     /// The strip of an array, which is a block, is no multiple of a page.
     Strip {
         /// The strip.
@@ -183,6 +185,10 @@ impl fmt::Display for Refusal {
                 "blocks have names and no addresses: only the order of first use (dense) can lay them out, \
                  for presets that do not prefetch by place",
             ),
+            Self::Addresses => f.write_str(
+                "takes addresses, and blocks have names: none of the engine's presets that prefetch can run it; \
+                 demand-lru, none and hinted methods can",
+            ),
             Self::Strip { bytes } => write!(
                 f,
                 "{} bytes are the strip of the disks, which must be at most {PAGE_BYTES} bytes or a multiple of that: \
@@ -236,6 +242,12 @@ impl fmt::Display for Beyond {
             }
         }
     }
+}
+
+/// Whether an engine prefetches by place.
+#[must_use]
+pub fn prefetches(settings: &Settings) -> bool {
+    settings.detect.spec().name != "none"
 }
 
 impl<'a> Grid<'a> {
@@ -309,6 +321,7 @@ impl<'a> Grid<'a> {
                 }
             }
         }
+        self.check_names()?;
         Ok(GridRun {
             preset: preset.clone(),
             wanted,
@@ -338,17 +351,26 @@ impl<'a> Grid<'a> {
         Ok(settings)
     }
 
-    /// Blocks have places, and every disk some of them.
+    /// Blocks that have names lie in the order of first use.
+    fn check_names(&self) -> Result<(), Refusal> {
+        match self.has_names() && !self.disk.is_unit() && self.layout.order != Order::Dense {
+            true => Err(Refusal::Names),
+            false => Ok(()),
+        }
+    }
+
+    fn has_names(&self) -> bool {
+        let recorded = self.input.recorded.as_ref();
+        recorded.is_some_and(|recorded| recorded.told().has_names)
+    }
+
+    /// Every disk has some blocks.
     fn check_layout(&self, wanted: Option<u16>) -> Result<(), Refusal> {
         let recorded = self.input.recorded.as_ref();
         let Some(recorded) = recorded.filter(|_| !self.disk.is_unit()) else {
             return Ok(());
         };
-        let told = recorded.told();
-        if told.has_names && self.layout.order != Order::Dense {
-            return Err(Refusal::Names);
-        }
-        let (disks, regions) = (recorded.disks(wanted), told.devices);
+        let (disks, regions) = (recorded.disks(wanted), recorded.told().devices);
         match self.layout.regions {
             Some(Regions::Concatenated) if disks > regions => Err(Refusal::Idle { disks, regions }),
             _ => Ok(()),
@@ -390,7 +412,10 @@ impl<'a> Grid<'a> {
     /// Places are the trace's own where a method prefetches by them.
     fn check_places(&self, settings: &Settings) -> Result<(), Refusal> {
         let is_trace = self.input.recorded.is_some() && self.input.workload.is_none();
-        let prefetches = settings.detect.spec().name != "none";
+        let prefetches = prefetches(settings);
+        if prefetches && self.has_names() {
+            return Err(Refusal::Addresses);
+        }
         match is_trace && prefetches && self.layout.order == Order::Dense {
             true => Err(Refusal::FirstUse),
             false => Ok(()),

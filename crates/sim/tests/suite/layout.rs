@@ -138,15 +138,16 @@ fn a_preset_that_prefetches_is_refused_where_blocks_lie_in_the_order_of_first_us
                 ..Grid::new(&input, &disk, Nanos(0))
             };
             let plan = |name: &str| grid.plan(&name.parse().unwrap(), Some(2), 1280, &|_| Ok(()));
-            let refusal = match order {
-                Order::Dense => Refusal::FirstUse,
-                _ => Refusal::Names,
+            let refusal = match is_named {
+                true => Refusal::Addresses,
+                false => Refusal::FirstUse,
             };
             for name in ["forerun", "linux-2.6.24", "cp"] {
                 assert_eq!(plan(name).unwrap_err(), refusal, "{name}");
             }
             for name in ["none", "demand-lru"] {
-                assert_eq!(plan(name).is_ok(), order == Order::Dense, "{name}");
+                let refused = (order != Order::Dense).then_some(Refusal::Names);
+                assert_eq!(plan(name).err(), refused, "{name}");
             }
         }
     }

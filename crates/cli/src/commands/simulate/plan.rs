@@ -1,12 +1,12 @@
 //! The runs that the flags ask for, checked before any of them is run; every error names the flag or the line.
 
 use forerun_baselines::METHODS;
-use forerun_core::Settings;
 use forerun_core::hinted::policy::Policy;
 use forerun_core::settings::SettingsError;
 use forerun_core::spec::Choice;
+use forerun_core::{Bytes, Settings};
 use forerun_sim::simulate::disk::Disk;
-use forerun_sim::simulate::grid::{Grid, GridRun, Refusal};
+use forerun_sim::simulate::grid::{Grid, GridRun, Refusal, prefetches};
 use forerun_sim::simulate::pacing::Loop;
 use forerun_sim::simulate::placing::Order;
 
@@ -60,6 +60,30 @@ pub(super) fn runs(
     Ok(runs)
 }
 
+/// Blocks have names, which these presets can do with.
+///
+/// # Errors
+/// As those of a run.
+pub(super) fn check_named(args: &Simulate, input: &str) -> Result<(), Failure> {
+    let is_dense = args.layout().order == Order::Dense;
+    for preset in &args.preset.0 {
+        let takes_addresses = match preset {
+            Simulated::Engine(engine) => engine.settings(Bytes(1 << 30)).is_ok_and(|mut made| {
+                composition::replace(&mut made, &args.methods);
+                prefetches(&made)
+            }),
+            Simulated::Hinted(..) | Simulated::Kernel(..) => false,
+        };
+        let refusal = match (takes_addresses, is_dense) {
+            (true, _) => Refusal::Addresses,
+            (false, false) => Refusal::Names,
+            (false, true) => continue,
+        };
+        return Err(refused(args, input, preset.name(), 0, refusal));
+    }
+    Ok(())
+}
+
 /// Numbers of disks; none for the trace's own.
 fn wanted(args: &Simulate) -> Vec<Option<u16>> {
     match args.disks.is_empty() {
@@ -101,6 +125,7 @@ fn refused(
             "--place dense with --preset {preset}: {refusal}; without --place blocks lie at their number"
         ),
         Refusal::Names => format!("{input}: {refusal}: --place dense"),
+        Refusal::Addresses => format!("{input}: --preset {preset}: {refusal}, with --place dense"),
         Refusal::Idle { .. } => format!("--regions concatenated: {refusal}"),
         Refusal::Files { .. } => format!("--workload {input}: {refusal}"),
         Refusal::Settings(split @ SettingsError::Split { .. }) => {
