@@ -90,6 +90,31 @@ pub fn named(output: Option<&Path>) -> Option<&Path> {
     output.filter(|path| *path != Path::new(STDOUT))
 }
 
+/// Makes sure that no pipe is read under two names: each reader would get a part of it. `-` is standard input.
+///
+/// # Errors
+/// One is named twice.
+pub fn check_once(read: &[&Path]) -> Result<(), Failure> {
+    let pipe = |path: &Path| {
+        let there = match named(Some(path)) {
+            Some(path) => fs::metadata(path).ok()?,
+            None => fs::metadata("/dev/stdin").ok()?,
+        };
+        let is_pipe = there.file_type().is_fifo() || named(Some(path)).is_none();
+        is_pipe.then(|| (there.dev(), there.ino()))
+    };
+    let pipes: Vec<Option<(u64, u64)>> = read.iter().map(|path| pipe(path)).collect();
+    for (at, path) in read.iter().enumerate() {
+        if pipes[at].is_some() && pipes[..at].contains(&pipes[at]) {
+            return Err(Failure::unusable(
+                path,
+                "is named twice, and can be read only once",
+            ));
+        }
+    }
+    Ok(())
+}
+
 /// Makes sure that a name does not mean standard output, where a file is written that must be one.
 ///
 /// # Errors

@@ -26,6 +26,7 @@ pub fn run(args: &Arguments, out: &mut dyn Write) -> Result<(), Failure> {
     let read = args.rows.iter().chain(&args.against);
     let read: Vec<PathBuf> = read.cloned().collect();
     files::check_not_read(Some(&args.output), &read)?;
+    files::check_once(&read.iter().map(PathBuf::as_path).collect::<Vec<_>>())?;
     let target = files::named(Some(&args.output));
     let target = target.map(NewFile::create).transpose()?;
     let mut rows = Vec::new();

@@ -4,7 +4,7 @@
 //! makes the exit code 1; the other runs go on.
 
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::available_parallelism;
@@ -113,6 +113,7 @@ pub(super) fn run_all(
 
 /// Each run once: its last result, or where it has none its last error. Rows that the output has stay.
 fn merge(args: &Merge, out: &mut dyn Write) -> Result<(), Failure> {
+    files::check_once(&args.rows.iter().map(PathBuf::as_path).collect::<Vec<_>>())?;
     let (mut merged, mut places) = (Vec::<Row>::new(), std::collections::HashMap::new());
     for path in &args.rows {
         for row in rows::read(path)? {
@@ -148,6 +149,7 @@ fn merge(args: &Merge, out: &mut dyn Write) -> Result<(), Failure> {
 }
 
 fn diff(args: &Diff, out: &mut dyn Write) -> Result<(), Failure> {
+    files::check_once(&[&args.before, &args.after])?;
     let (before, after) = (rows::read(&args.before)?, rows::read(&args.after)?);
     let (before, after) = (by_settings(&before), by_settings(&after));
     let (mut text, mut differ, mut same) = (String::new(), 0, 0);

@@ -1,5 +1,6 @@
 //! Flags that nothing uses, and facts of a trace that are left out: refused or told, none without a word.
 
+use super::trace::piped;
 use super::{Folder, forerun};
 
 /// Refused with code 2 and a message that has this.
@@ -178,4 +179,33 @@ fn a_trace_with_names_is_refused_by_presets_that_prefetch_and_names_those_that_r
         format!("trace = \"{names}\"\npreset = \"none\"\nplace = \"dense\"\ncache-blocks = 4096\n");
     let plan = folder.file("plan.toml", plan.as_bytes());
     forerun(&format!("sweep {plan} -o {rows}")).success();
+}
+
+#[test]
+fn standard_input_is_read_once() {
+    let folder = Folder::new();
+    let other = folder.file("other", b"1\n2\n");
+    let row = b"{\"preset\":\"none\"}\n";
+    for (arguments, input) in [
+        ("trace info - --merge -".to_owned(), &b"1\n2\n"[..]),
+        ("trace info - --merge /dev/stdin".to_owned(), b"1\n2\n"),
+        (
+            format!("simulate --trace {other} --merge=-,- --preset demand-lru"),
+            b"1\n2\n",
+        ),
+        ("report - - -o -".to_owned(), row),
+        ("report - --against - -o -".to_owned(), row),
+        ("sweep diff /dev/stdin /dev/stdin".to_owned(), row),
+    ] {
+        let assert = piped(&arguments, input, &folder).code(2);
+        let said = String::from_utf8_lossy(&assert.get_output().stderr).into_owned();
+        assert!(
+            said.contains("is named twice, and can be read only once"),
+            "{arguments}: {said}"
+        );
+    }
+    let merged = format!("trace info {other} --merge {other}");
+    let assert = forerun(&merged);
+    let said = String::from_utf8_lossy(&assert.get_output().stderr).into_owned();
+    assert!(!said.contains("named twice"), "{said}");
 }

@@ -53,10 +53,13 @@ impl Named {
     /// A trace and its further logs.
     ///
     /// # Errors
-    /// See [`Self::new`].
+    /// See [`Self::new`]; a pipe that is named twice, of which each would get a part.
     pub fn all(path: &Path, more: &[PathBuf]) -> Result<Vec<Self>, Failure> {
-        let paths = std::iter::once(path).chain(more.iter().map(PathBuf::as_path));
-        paths.map(Self::new).collect()
+        let paths: Vec<&Path> = std::iter::once(path)
+            .chain(more.iter().map(PathBuf::as_path))
+            .collect();
+        files::check_once(&paths)?;
+        paths.into_iter().map(Self::new).collect()
     }
 
     /// As messages name it.
