@@ -28,7 +28,7 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use crate::hinted::policy::Policy;
-use crate::hinted::{BlockNo, Board, Hint, Planner, PlannerInput, PlannerOutput, Position, Setup};
+use crate::hinted::{BlockNo, Board, Hint, Planner, Position, Started};
 use crate::spec::Choice;
 use crate::units::{Block, DeviceId, Extent, FileId, Nanos, RequestId};
 use frontier::Frontier;
@@ -93,22 +93,17 @@ impl Plan {
         wanted.min(frames / PIECES_MIN).max(1)
     }
 
-    /// A plan that may hold so many frames, in pieces of at most `unit` blocks. None if the method cannot be set
-    /// up so.
+    /// A plan that may hold so many frames, in pieces of at most `unit` blocks.
     pub(crate) fn new(
         policy: &Choice<Box<dyn Policy>>,
         frames: u32,
         unit: u32,
         hints_max: u32,
-    ) -> Option<Self> {
+    ) -> Self {
         let capacity = (frames / unit).max(1);
-        let planner = Planner::new(&Setup {
-            hints_max,
-            ..Setup::new(policy.clone(), 1, capacity)
-        });
         let window = (capacity / PIECES_MIN).clamp(1, WINDOW_MAX);
         let mut plan = Self {
-            planner: planner.ok()?,
+            planner: Planner::new(policy.build(), Board::new(1, capacity)),
             pieces: Pieces::default(),
             hands: Hands::default(),
             frontier: Frontier::new(window),
@@ -123,7 +118,7 @@ impl Plan {
             is_unfinished: false,
         };
         plan.allow();
-        Some(plan)
+        plan
     }
 
     /// References it holds, also those read since.
@@ -193,7 +188,7 @@ impl Plan {
         if repeats {
             return Some(false);
         }
-        self.tell(PlannerInput::Hints([Hint { block, disk }].into()));
+        made_sense(self.planner.hint(Hint { block, disk }));
         Some(true)
     }
 
@@ -266,19 +261,17 @@ impl Plan {
         if self.is_unfinished {
             return None;
         }
-        match self.planner.poll() {
-            PlannerOutput::Idle => None,
-            PlannerOutput::Fetch { block, evict, .. } => Some(Fetch {
-                piece: block,
-                extent: self.pieces.extent(block)?,
-                evict: evict.and_then(|victim| self.pieces.extent(victim)),
-            }),
-        }
+        let Started { block, evict, .. } = self.planner.poll()?;
+        Some(Fetch {
+            piece: block,
+            extent: self.pieces.extent(block)?,
+            evict: evict.and_then(|victim| self.pieces.extent(victim)),
+        })
     }
 
     /// A piece needs no fetch: all of it is there.
     pub(crate) fn found(&mut self, piece: BlockNo) {
-        self.tell(PlannerInput::Found { block: piece });
+        made_sense(self.planner.found(piece));
     }
 
     /// A piece goes to its disk in so many requests, perhaps not all of it; with none it failed.
@@ -287,7 +280,7 @@ impl Plan {
             *fetch = Progress::begin(requests, is_whole);
         }
         if requests == 0 {
-            self.tell(PlannerInput::Failed { block: piece });
+            made_sense(self.planner.failed(piece));
         }
     }
 
@@ -301,10 +294,9 @@ impl Plan {
     ) -> Option<Extent> {
         let (service, is_whole) = self.pieces.fetch_of(piece)?.end_one(is_whole, service)?;
         let is_lost = !is_whole || self.pieces.is_gone(piece);
-        let block = piece;
-        self.tell(match is_lost {
-            false => PlannerInput::Fetched { block, service },
-            true => PlannerInput::Failed { block },
+        made_sense(match is_lost {
+            false => self.planner.fetched(piece, service),
+            true => self.planner.failed(piece),
         });
         is_lost.then(|| self.pieces.extent(piece))?
     }
@@ -325,7 +317,7 @@ impl Plan {
             open += self.uses_of(piece);
             extents.extend(self.pieces.extent(piece));
             self.hands.forget(piece);
-            self.tell(PlannerInput::Forgotten { block: piece });
+            made_sense(self.planner.forgotten(piece));
         }
         (extents, open)
     }
@@ -341,14 +333,9 @@ impl Plan {
     fn board(&self) -> &Board {
         self.planner.board()
     }
+}
 
-    fn tell(&mut self, input: PlannerInput) {
-        let refused = self.planner.refused();
-        self.planner.handle(input);
-        debug_assert_eq!(
-            self.planner.refused(),
-            refused,
-            "an input of ours made no sense"
-        );
-    }
+/// Every call of the planner from here does.
+fn made_sense(accepted: Option<()>) {
+    debug_assert!(accepted.is_some(), "a call of ours made no sense");
 }

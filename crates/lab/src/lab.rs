@@ -19,7 +19,7 @@ use std::sync::OnceLock;
 
 use forerun_baselines::METHODS;
 use forerun_core::Nanos;
-use forerun_core::hinted::Setup;
+use forerun_sim::hinted::Setup;
 use forerun_sim::hinted::host::Notice;
 
 use super::Broken;

@@ -15,10 +15,11 @@
 //! sum of each method's times, over the sum of the optima, tells them apart.
 
 use forerun_baselines::METHODS;
-use forerun_core::hinted::{BlockNo, Setup};
+use forerun_core::hinted::BlockNo;
 use forerun_core::{Bytes, DeviceId, Nanos};
 
 use super::Broken;
+use forerun_sim::hinted::Setup;
 use forerun_sim::hinted::optimum::optimum;
 use forerun_sim::hinted::unit::{self, Instance};
 use forerun_sim::hinted::{Place, Reads, Reference};

@@ -5,9 +5,9 @@
 
 use forerun_baselines::METHODS;
 use forerun_core::Nanos;
-use forerun_core::hinted::Setup;
 use forerun_lab::theory::figure_1;
 use forerun_sim::device::Device;
+use forerun_sim::hinted::Setup;
 use forerun_sim::hinted::constant::Constant;
 use forerun_sim::hinted::host::Notice;
 use forerun_sim::hinted::host::{self, Host, HostReport};

@@ -18,8 +18,9 @@
 )]
 
 use forerun_baselines::METHODS;
-use forerun_core::hinted::{BlockNo, Setup};
+use forerun_core::hinted::BlockNo;
 use forerun_lab::theory::{Drawn, draw};
+use forerun_sim::hinted::Setup;
 use forerun_sim::hinted::optimum::optimum;
 use forerun_sim::hinted::unit::{self, UnitReport};
 

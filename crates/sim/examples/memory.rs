@@ -15,10 +15,10 @@
 use std::process::{Command, ExitCode};
 
 use forerun_baselines::METHODS;
-use forerun_core::hinted::Setup;
 use forerun_core::{Bytes, Nanos};
 use forerun_sim::device::Device;
 use forerun_sim::device::instant::Instant;
+use forerun_sim::hinted::Setup;
 use forerun_sim::hinted::host::Host;
 use forerun_sim::simulate::pacing::Pacing;
 use forerun_sim::simulate::placing::{Layout, Placing};

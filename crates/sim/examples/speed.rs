@@ -17,9 +17,9 @@ use std::sync::{LazyLock, Mutex};
 use std::time::{Duration, Instant};
 
 use forerun_baselines::METHODS;
-use forerun_core::hinted::Setup;
 use forerun_core::{Bytes, Nanos};
 use forerun_sim::device::Device;
+use forerun_sim::hinted::Setup;
 use forerun_sim::hinted::host::Host;
 use forerun_sim::hinted::synth;
 use forerun_sim::random::Random;

@@ -10,6 +10,7 @@
 //! optimum   the least any schedule can take in the unit model, by search
 //! synth     50 passes over 2000 sequential blocks                                 (section 3.1)
 //! stand_in  traces in place of the nine lost ones                                 (Table 3)
+//! setup     parameters of a planner
 //! constant  a disk that takes one time for everything, first come first served
 //! ```
 
@@ -17,14 +18,17 @@ pub mod constant;
 pub mod host;
 pub mod ledger;
 pub mod optimum;
+mod setup;
 pub mod stand_in;
 pub mod synth;
 pub mod unit;
 
 use std::fmt;
 
-use forerun_core::hinted::{BlockNo, Hint, Position, Setup, SetupError};
+use forerun_core::hinted::{BlockNo, Board, Hint, Position};
 use forerun_core::{Bytes, DeviceId, Nanos};
+
+pub use setup::Setup;
 
 /// A reference string and where its blocks lie.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -109,9 +113,8 @@ impl Reads {
         if self.disks() > setup.disks {
             return Err(HostError::Disks(self.disks()));
         }
-        if self.references.len() > setup.hints_max as usize
-            || self.places.len() > setup.blocks_max as usize
-        {
+        let most = self.references.len().max(self.places.len());
+        if most >= u32::MAX as usize {
             return Err(HostError::TooLong(self.references.len()));
         }
         Ok(())
@@ -122,15 +125,17 @@ impl Reads {
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum HostError {
-    /// The setup is out of range.
-    Setup(SetupError),
+    /// No disk, or more than a board has.
+    DisksMax(u16),
+    /// A cache of no blocks.
+    NoCache,
     /// A reference to a block that lies nowhere.
     Unplaced,
     /// Blocks lie on this number of disks, more than the setup has.
     Disks(u16),
     /// This number of devices, fewer than disks.
     Devices(usize),
-    /// So many references, or their blocks, are more than the setup allows.
+    /// So many references, or their blocks, are more than can be numbered.
     TooLong(usize),
     /// The reader waits at this place, and nothing is under way: a defect of the method.
     Stranded(Position),
@@ -138,20 +143,15 @@ pub enum HostError {
     Time,
 }
 
-impl From<SetupError> for HostError {
-    fn from(error: SetupError) -> Self {
-        Self::Setup(error)
-    }
-}
-
 impl fmt::Display for HostError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Setup(error) => error.fmt(f),
+            Self::DisksMax(n) => write!(f, "disks={n}: must lie from 1 to {}", Board::DISKS_MAX),
+            Self::NoCache => write!(f, "cache_blocks=0: must be at least 1"),
             Self::Unplaced => write!(f, "a reference to a block that lies nowhere"),
             Self::Disks(n) => write!(f, "blocks lie on {n} disks, more than there are"),
             Self::Devices(n) => write!(f, "{n} devices, fewer than there are disks"),
-            Self::TooLong(n) => write!(f, "{n} references, more than the setup allows"),
+            Self::TooLong(n) => write!(f, "{n} references, more than can be numbered"),
             Self::Time => write!(
                 f,
                 "the run takes longer than 2^64 - 1 ns of virtual time, 584 years"
@@ -162,3 +162,8 @@ impl fmt::Display for HostError {
 }
 
 impl std::error::Error for HostError {}
+
+/// 1 for a call of a planner that makes no sense.
+fn refused(accepted: Option<()>) -> u64 {
+    u64::from(accepted.is_none())
+}

@@ -35,14 +35,13 @@ pub mod run;
 pub mod simulated;
 pub mod streamed;
 
-use forerun_core::hinted::Setup;
 use forerun_core::{Bytes, Nanos, Settings};
 
 use crate::device::Device;
 use crate::device::array::Array;
 use crate::hinted::host::{self, Host};
 use crate::hinted::unit::{self, Instance};
-use crate::hinted::{HostError, Reads};
+use crate::hinted::{HostError, Reads, Setup};
 use crate::kernel::{Kernel, KernelError, Machine};
 use crate::times::Times;
 use crate::workload::Workload;

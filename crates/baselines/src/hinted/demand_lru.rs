@@ -12,7 +12,7 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use forerun_core::hinted::interface::BlockNo;
+use forerun_core::hinted::BlockNo;
 use forerun_core::hinted::policy::Policy;
 use forerun_core::hinted::{Board, Pair};
 use forerun_core::spec::{Knows, Method, Spec};

@@ -52,7 +52,7 @@ impl Policy for FixedHorizon {
 mod tests {
     use super::*;
     use forerun_core::DeviceId;
-    use forerun_core::hinted::interface::{BlockNo, Hint};
+    use forerun_core::hinted::{BlockNo, Hint};
 
     #[test]
     fn a_block_is_fetched_as_far_ahead_as_the_horizon_and_no_farther() {
@@ -63,7 +63,7 @@ mod tests {
         for (horizon, place, is_fetched) in
             [(62, 62, true), (62, 63, false), (4, 4, true), (4, 5, false)]
         {
-            let mut board = Board::new(1, 10, u32::MAX, u32::MAX - 1);
+            let mut board = Board::new(1, 10);
             board.cached(hint(0));
             for _ in 0..place {
                 board.hint(hint(0));

@@ -16,8 +16,8 @@ use alloc::boxed::Box;
 use crate::reverse::{Model, Plan, Planned};
 use forerun_core::DeviceId;
 use forerun_core::hinted::batch::{Batches, table_6};
-use forerun_core::hinted::interface::{BlockNo, Position};
 use forerun_core::hinted::policy::{BATCH, Policy};
+use forerun_core::hinted::{BlockNo, Position};
 use forerun_core::hinted::{Board, Pair};
 use forerun_core::spec::{Knows, Method, Param, Spec};
 

@@ -21,8 +21,8 @@ use alloc::vec::Vec;
 
 use super::swaps::Swaps;
 use forerun_core::hinted::board::Board;
-use forerun_core::hinted::interface::{BlockNo, Position};
 use forerun_core::hinted::positions::Positions;
+use forerun_core::hinted::{BlockNo, Position};
 
 const NEVER: u32 = Position::NEVER.0;
 

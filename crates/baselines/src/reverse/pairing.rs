@@ -22,7 +22,7 @@ use super::pass::pass;
 use super::swaps::{Departure, Swaps};
 use forerun_core::DeviceId;
 use forerun_core::hinted::board::Board;
-use forerun_core::hinted::interface::{BlockNo, Position};
+use forerun_core::hinted::{BlockNo, Position};
 
 /// No pair, or no block: neither has this number.
 const NONE: u32 = u32::MAX;

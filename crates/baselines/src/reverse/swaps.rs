@@ -19,8 +19,8 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::iter::repeat_n;
 
+use forerun_core::hinted::Position;
 use forerun_core::hinted::board::Board;
-use forerun_core::hinted::interface::Position;
 use forerun_core::hinted::positions::Positions;
 
 const NEVER: u32 = Position::NEVER.0;

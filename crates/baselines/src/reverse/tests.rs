@@ -3,22 +3,18 @@
 use super::pass::pass;
 use super::reference::{self, Reference};
 use super::*;
-use crate::METHODS;
 use crate::hinted::reverse_aggressive;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use forerun_core::hinted::policy::Policy;
-use forerun_core::hinted::{
-    BlockNo, Board, Hint, Pair, Planner, PlannerInput, PlannerOutput, Setup,
-};
-use forerun_core::methods::Methods;
-use forerun_core::spec::Method;
+use forerun_core::hinted::{BlockNo, Board, Hint, Pair, Planner};
+use forerun_core::spec::{Choice, Method};
 use forerun_core::{DeviceId, Nanos};
 use proptest::prelude::*;
 
 fn board(blocks: &[(u32, u16)], warm: &[(u32, u16)], frames: u32) -> Board {
-    let mut board = Board::new(3, frames, 100, 1000);
+    let mut board = Board::new(3, frames);
     let hint = |(block, disk): &(u32, u16)| Hint {
         block: BlockNo(*block),
         disk: DeviceId(*disk),
@@ -146,31 +142,24 @@ struct Run {
 }
 
 impl Run {
-    fn handle(&mut self, input: PlannerInput) {
-        self.planner.handle(input);
-    }
-
     fn decide(&mut self) {
-        while let PlannerOutput::Fetch { block, .. } = self.planner.poll() {
-            self.coming.push_back(block);
+        while let Some(fetch) = self.planner.poll() {
+            self.coming.push_back(fetch.block);
         }
     }
 
     fn hint(&mut self, count: usize) {
         let end = self.order.len().min(self.hinted + count);
-        let more = self.order[self.hinted..end].to_vec();
+        for hint in &self.order[self.hinted..end] {
+            self.planner.hint(*hint);
+        }
         self.hinted = end;
-        self.handle(PlannerInput::Hints(more));
     }
 
     /// A reader asks for a reference that is so far away.
     fn ask(&mut self, ahead: usize) {
         if let Some(hint) = self.order[..self.hinted].get(self.over + ahead) {
-            let compute = Nanos(1);
-            self.handle(PlannerInput::Asked {
-                block: hint.block,
-                compute,
-            });
+            self.planner.asked(hint.block, Nanos(1));
         }
     }
 
@@ -187,7 +176,7 @@ impl Run {
         if self.over < self.hinted {
             let block = self.order[self.over].block;
             self.over += 1;
-            self.handle(PlannerInput::Passed { block, read });
+            self.planner.passed(block, read);
         }
     }
 
@@ -196,11 +185,10 @@ impl Run {
             return;
         };
         let block = self.coming.remove(at).unwrap();
-        let service = Nanos(1);
-        self.handle(match is_failed {
-            true => PlannerInput::Failed { block },
-            false => PlannerInput::Fetched { block, service },
-        });
+        match is_failed {
+            true => self.planner.failed(block),
+            false => self.planner.fetched(block, Nanos(1)),
+        };
     }
 
     /// A step of a script: its event, and a number for choices.
@@ -212,22 +200,11 @@ impl Run {
             17 => self.pass(false),
             18 => {
                 let hint = self.order[choice % self.order.len()];
-                let kept = choice.is_multiple_of(2);
-                self.handle(PlannerInput::Kept {
-                    block: hint.block,
-                    kept,
-                });
+                self.planner.kept(hint.block, choice.is_multiple_of(2));
             }
             19 => self.ask(choice % 8),
             _ => self.hint(choice % 8),
         }
-    }
-}
-
-fn methods() -> Methods {
-    Methods {
-        hinted: CHECKED,
-        ..METHODS
     }
 }
 
@@ -267,9 +244,9 @@ proptest! {
         let policy = std::format!(
             "reverse-aggressive(fetch_percent={fetch_percent},batch_blocks={batch},reverse_batch_blocks={reverse_batch})"
         );
-        let setup = Setup::of(&policy, disks as u16, frames, &methods()).unwrap();
+        let policy = Choice::parse("hinted", CHECKED, &policy).unwrap().build();
         let mut run = Run {
-            planner: Planner::new(&setup).unwrap(),
+            planner: Planner::new(policy, Board::new(disks as u16, frames)),
             order: order.into_iter().map(on_disk).collect(),
             hinted: 0,
             over: 0,

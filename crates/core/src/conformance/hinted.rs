@@ -65,7 +65,7 @@ impl<'a> HintedRun<'a> {
             skew: random.below(10) as u32,
             random,
             method,
-            board: Board::new(disks, frames, u32::MAX, u32::MAX - 1),
+            board: Board::new(disks, frames),
             blocks,
             reader: HintedReader::Away,
             in_flight: Vec::new(),

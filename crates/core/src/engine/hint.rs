@@ -172,7 +172,7 @@ impl Engine {
         if self.producers.plan.is_none() {
             let policy = self.setup.settings.hinted.as_ref()?;
             let (frames, unit) = (self.plan_frames(), self.unit_for(first));
-            let plan = Plan::new(policy, frames, unit, self.hints_max())?;
+            let plan = Plan::new(policy, frames, unit, self.hints_max());
             self.memory.begin_holding();
             self.producers.plan = Some(Box::new(plan));
             self.charge_plan();

@@ -8,8 +8,7 @@
 
 use alloc::vec::Vec;
 
-use super::board::Board;
-use super::interface::Position;
+use super::board::{Board, Position};
 use crate::units::DeviceId;
 
 /// Batch size by number of disks (Kimbrel et al. 1996, Table 6): 1 to 7 disks, then 4. Few disks

@@ -23,9 +23,30 @@ mod change;
 
 use alloc::vec::Vec;
 
-use super::interface::{BlockNo, Position};
 use super::positions::Positions;
 use crate::units::DeviceId;
+
+/// A block, as the driver numbers those it hints at, densely from 0.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct BlockNo(pub u32);
+
+/// A place in the order of references, counted from 0.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct Position(pub u32);
+
+impl Position {
+    /// After every place there is: when a block that is not asked for again is used next.
+    pub const NEVER: Position = Position(u32::MAX);
+}
+
+/// A reference that will come, or a block that is there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Hint {
+    /// The block.
+    pub block: BlockNo,
+    /// The disk it lies on; the same each time.
+    pub disk: DeviceId,
+}
 
 /// A fetch and the eviction that makes room for it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -40,8 +61,6 @@ pub struct Pair {
 #[derive(Clone, Debug)]
 pub struct Board {
     capacity: u32,
-    blocks_max: u32,
-    hints_max: u32,
     cursor: u32,
     /// The place asked for last, or behind it once it is over.
     here: u32,
@@ -59,6 +78,8 @@ pub struct Board {
     occupied: u32,
     /// Where readers wait: next uses of absent blocks.
     awaited: Positions,
+    /// Blocks that are unread.
+    unread: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -72,6 +93,8 @@ struct Entry {
     given_up: bool,
     /// A reader has it in hand.
     kept: bool,
+    /// It was prefetched, and not read since.
+    unread: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -91,16 +114,18 @@ const UNKNOWN: Entry = Entry {
     state: State::Unknown,
     given_up: false,
     kept: false,
+    unread: false,
 };
 
 impl Board {
+    /// Most disks: each costs a set over the reference order.
+    pub const DISKS_MAX: u16 = 1024;
+
     /// With nothing hinted and nothing cached.
     #[must_use]
-    pub fn new(disks: u16, capacity: u32, blocks_max: u32, hints_max: u32) -> Self {
+    pub fn new(disks: u16, capacity: u32) -> Self {
         Self {
             capacity,
-            blocks_max,
-            hints_max,
             cursor: 0,
             here: 0,
             order: Vec::new(),
@@ -112,6 +137,7 @@ impl Board {
             unneeded: Positions::default(),
             occupied: 0,
             awaited: Positions::default(),
+            unread: 0,
         }
     }
 
@@ -223,6 +249,13 @@ impl Board {
     #[must_use]
     pub fn empty_frames(&self) -> u32 {
         self.capacity - self.occupied
+    }
+
+    /// Blocks prefetched and not read, in flight or resident. One that a reader waited for when its
+    /// fetch started is not among them.
+    #[must_use]
+    pub fn unread(&self) -> u32 {
+        self.unread
     }
 
     /// The soonest place at which a reader waits for a block that is missing.

@@ -13,8 +13,7 @@ pub mod forestall;
 
 use alloc::boxed::Box;
 
-use super::board::{Board, Pair};
-use super::interface::BlockNo;
+use super::board::{BlockNo, Board, Pair};
 use crate::spec::{Method, Param};
 use crate::units::{DeviceId, Nanos};
 
@@ -27,9 +26,8 @@ pub static LIST: &[Method<Box<dyn Policy>>] = &[forestall::METHOD];
 /// Fetch the block behind the reader's position, and no more.
 ///
 /// ```
-/// use forerun_core::hinted::board::{Board, Pair};
 /// use forerun_core::hinted::policy::Policy;
-/// use forerun_core::hinted::interface::Position;
+/// use forerun_core::hinted::{Board, Pair, Position};
 ///
 /// #[derive(Debug)]
 /// struct OneAhead;

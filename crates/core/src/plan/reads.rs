@@ -17,8 +17,8 @@
 
 use alloc::vec::Vec;
 
-use super::Plan;
-use crate::hinted::{BlockNo, PlannerInput, Position};
+use super::{Plan, made_sense};
+use crate::hinted::{BlockNo, Position};
 use crate::units::{Extent, Nanos, ReaderId};
 
 impl Plan {
@@ -45,14 +45,9 @@ impl Plan {
         self.allow();
         self.hands.take(reader, piece);
         let computed = self.computed.take();
-        self.tell(PlannerInput::Kept {
-            block: piece,
-            kept: true,
-        });
-        self.tell(PlannerInput::Asked {
-            block: piece,
-            compute: computed.unwrap_or(now.since(self.served)),
-        });
+        let compute = computed.unwrap_or(now.since(self.served));
+        made_sense(self.planner.kept(piece, true));
+        made_sense(self.planner.asked(piece, compute));
         self.served = now;
         (true, missed)
     }
@@ -95,8 +90,7 @@ impl Plan {
     /// The place that was taken with a piece is over, if it was not.
     pub(super) fn end_place(&mut self, piece: BlockNo) {
         if self.hands.close(piece) {
-            let read = true;
-            self.tell(PlannerInput::Passed { block: piece, read });
+            made_sense(self.planner.passed(piece, true));
         }
     }
 
@@ -143,7 +137,7 @@ impl Plan {
             // A reader that asked for it may still wait.
             let read = self.hands.close(block);
             missed += u64::from(!read);
-            self.tell(PlannerInput::Passed { block, read });
+            made_sense(self.planner.passed(block, read));
         }
         self.trust.shrink(missed);
         self.allow();
@@ -153,7 +147,7 @@ impl Plan {
     /// A piece may be given up, unless another reader has it, too.
     fn let_go(&mut self, block: BlockNo) {
         if !self.hands.keeps(block) {
-            self.tell(PlannerInput::Kept { block, kept: false });
+            made_sense(self.planner.kept(block, false));
         }
     }
 }

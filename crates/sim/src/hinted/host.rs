@@ -28,11 +28,11 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
-use forerun_core::hinted::{BlockNo, Planner, PlannerInput, PlannerOutput, Setup};
+use forerun_core::hinted::{BlockNo, Planner, Started};
 use forerun_core::{Bytes, Nanos};
 
 use super::ledger::Ledger;
-use super::{BLOCK_BYTES, HostError, Reads};
+use super::{BLOCK_BYTES, HostError, Reads, Setup, refused};
 use crate::device::{Completion, Device, Outcome, Request};
 use crate::times::Times;
 
@@ -123,7 +123,7 @@ pub struct HostReport {
     pub completed: u64,
     /// Of these, the ones that failed.
     pub failed: u64,
-    /// Inputs that made no sense to the planner: none, or there is a defect.
+    /// Calls that made no sense to the planner: none, or there is a defect.
     pub refused: u64,
     /// Busy time of each device.
     pub busy: Vec<Nanos>,
@@ -177,8 +177,9 @@ pub fn run(
     if devices.len() < usize::from(setup.disks) {
         return Err(HostError::Devices(devices.len()));
     }
-    let mut planner = Planner::new(setup)?;
-    planner.handle(PlannerInput::Hints(reads.hints()));
+    let mut planner = setup.planner(&[])?;
+    let hints = reads.hints().into_iter();
+    let refused = hints.map(|hint| refused(planner.hint(hint))).sum();
     let disks = devices.into_iter().take(setup.disks.into()).map(Disk::new);
     let process = Process {
         planner,
@@ -193,7 +194,10 @@ pub fn run(
         asked: None,
         is_noticed: false,
         is_taken: false,
-        report: HostReport::default(),
+        report: HostReport {
+            refused,
+            ..HostReport::default()
+        },
     };
     process.run()
 }
@@ -307,7 +311,6 @@ impl Process<'_> {
         }
         let devices = self.disks.iter().map(|disk| disk.device.usage().busy);
         self.report.busy = devices.collect();
-        self.report.refused = self.planner.refused();
         Ok(self.report)
     }
 
@@ -347,18 +350,17 @@ impl Process<'_> {
     }
 
     fn round(&mut self) {
-        while let PlannerOutput::Fetch {
-            block,
-            evict,
-            demand,
-            ..
-        } = self.planner.poll()
-        {
+        while let Some(started) = self.planner.poll() {
+            let Started {
+                block,
+                evict,
+                demand,
+            } = started;
             let is_own = |asked: &Asked| asked.is_own_under_way && asked.block == block;
             if self.asked.as_ref().is_some_and(is_own) {
                 // The reader's fetch is the planner's, too.
                 self.report.ledger.given_up(evict);
-                self.tell(PlannerInput::Found { block });
+                self.report.refused += refused(self.planner.found(block));
                 continue;
             }
             self.report.ledger.started(block, evict, demand);
@@ -419,11 +421,11 @@ impl Process<'_> {
         if is_done {
             // Time behind others in the device's queue is not its own.
             let service = self.now.since(sent.at.max(before));
-            self.tell(PlannerInput::Fetched { block, service });
+            self.report.refused += refused(self.planner.fetched(block, service));
         } else {
             let fails_reader = asked.is_some();
             self.report.ledger.lost(block);
-            self.tell(PlannerInput::Failed { block });
+            self.report.refused += refused(self.planner.failed(block));
             if fails_reader {
                 return self.fetch_own();
             }
@@ -477,9 +479,9 @@ impl Process<'_> {
         }
         let block = reference.block;
         self.report.ledger.asked(self.planner.board(), block);
-        let (kept, compute) = (true, self.thought());
-        self.tell(PlannerInput::Kept { block, kept });
-        self.tell(PlannerInput::Asked { block, compute });
+        let compute = self.thought();
+        self.report.refused += refused(self.planner.kept(block, true));
+        self.report.refused += refused(self.planner.asked(block, compute));
         self.is_noticed = true;
         self.asked = Some(Asked {
             block,
@@ -533,10 +535,10 @@ impl Process<'_> {
         let Some(asked) = self.asked.take() else {
             return;
         };
-        let (block, read, kept) = (asked.block, true, false);
+        let block = asked.block;
         self.report.ledger.read(block);
-        self.tell(PlannerInput::Passed { block, read });
-        self.tell(PlannerInput::Kept { block, kept });
+        self.report.refused += refused(self.planner.passed(block, true));
+        self.report.refused += refused(self.planner.kept(block, false));
         (self.is_noticed, self.is_taken) = (true, true);
         let ready = self.now.max(self.free_at);
         self.report.responses.add(ready.since(asked.since));
@@ -550,10 +552,6 @@ impl Process<'_> {
         self.state = State::Thinking {
             until: plus(ready, compute),
         };
-    }
-
-    fn tell(&mut self, input: PlannerInput) {
-        self.planner.handle(input);
     }
 }
 

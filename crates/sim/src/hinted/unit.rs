@@ -18,10 +18,10 @@
 use std::collections::VecDeque;
 
 use forerun_core::Nanos;
-use forerun_core::hinted::{BlockNo, Hint, Planner, PlannerInput, PlannerOutput, Setup};
+use forerun_core::hinted::{BlockNo, Hint, Planner, Started};
 
 use super::ledger::Ledger;
-use super::{HostError, Reads};
+use super::{HostError, Reads, Setup, refused};
 
 /// An instance of the theory's problem.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -56,7 +56,7 @@ pub struct UnitReport {
     pub stall_units: u64,
     /// Counters of references and fetches.
     pub ledger: Ledger,
-    /// Inputs that made no sense to the planner: none, or there is a defect.
+    /// Calls that made no sense to the planner: none, or there is a defect.
     pub refused: u64,
     /// The schedule.
     pub fetches: Vec<Fetch>,
@@ -69,26 +69,26 @@ pub struct UnitReport {
 /// for nothing.
 pub fn run(setup: &Setup, instance: &Instance) -> Result<UnitReport, HostError> {
     instance.reads.check_for(setup)?;
+    let warm = instance.warm.iter();
+    let warm: Vec<_> = warm
+        .filter_map(|block| instance.reads.hint(*block))
+        .collect();
     let mut world = World {
-        planner: Planner::new(setup)?,
+        planner: setup.planner(&warm)?,
         fetch_units: instance.fetch_units.max(1),
         disks: vec![VecDeque::new(); usize::from(setup.disks)],
         now: 0,
         served: 0,
         fetches: Vec::new(),
         ledger: Ledger::default(),
+        refused: 0,
         has_asked: false,
     };
-    for block in &instance.warm {
-        if let Some(hint) = instance.reads.hint(*block) {
-            world.tell(PlannerInput::Cached(hint));
-        }
-    }
-    world.run(instance.reads.hints())?;
+    world.run(&instance.reads.hints())?;
     Ok(UnitReport {
         elapsed_units: world.now,
         stall_units: world.now - world.served,
-        refused: world.planner.refused(),
+        refused: world.refused,
         ledger: world.ledger,
         fetches: world.fetches,
     })
@@ -103,23 +103,24 @@ struct World {
     served: u64,
     fetches: Vec<Fetch>,
     ledger: Ledger,
+    refused: u64,
     /// The reader has asked for the block at the cursor.
     has_asked: bool,
 }
 
 impl World {
-    fn run(&mut self, hints: Vec<Hint>) -> Result<(), HostError> {
-        let references = hints.clone();
-        self.tell(PlannerInput::Hints(hints));
+    fn run(&mut self, references: &[Hint]) -> Result<(), HostError> {
+        for hint in references {
+            self.refused += refused(self.planner.hint(*hint));
+        }
         while self.served < references.len() as u64 {
             self.land();
             let block = references[self.served as usize].block;
             if !std::mem::replace(&mut self.has_asked, true) {
                 let compute = Nanos(u64::from(self.served > 0));
-                let kept = true;
                 self.ledger.asked(self.planner.board(), block);
-                self.tell(PlannerInput::Kept { block, kept });
-                self.tell(PlannerInput::Asked { block, compute });
+                self.refused += refused(self.planner.kept(block, true));
+                self.refused += refused(self.planner.asked(block, compute));
             }
             self.listen();
             self.pass(block)?;
@@ -136,20 +137,16 @@ impl World {
                 }
                 self.disks[disk].pop_front();
                 let service = Nanos(self.fetch_units);
-                self.tell(PlannerInput::Fetched { block, service });
+                self.refused += refused(self.planner.fetched(block, service));
             }
         }
     }
 
     fn listen(&mut self) {
-        while let PlannerOutput::Fetch {
-            block,
-            disk,
-            evict,
-            demand,
-        } = self.planner.poll()
-        {
-            self.ledger.started(block, evict, demand);
+        while let Some(started) = self.planner.poll() {
+            let Started { block, evict, .. } = started;
+            self.ledger.started(block, evict, started.demand);
+            let disk = self.planner.board().disk_of(block).unwrap_or_default();
             let queue = &mut self.disks[usize::from(disk.0)];
             let begin = queue.back().map_or(self.now, |(end, _)| *end);
             queue.push_back((begin + self.fetch_units, block));
@@ -169,18 +166,13 @@ impl World {
             self.served += 1;
             self.has_asked = false;
             self.ledger.read(block);
-            let (read, kept) = (true, false);
-            self.tell(PlannerInput::Passed { block, read });
-            self.tell(PlannerInput::Kept { block, kept });
+            self.refused += refused(self.planner.passed(block, true));
+            self.refused += refused(self.planner.kept(block, false));
             return Ok(());
         }
         let ends = self.disks.iter().filter_map(VecDeque::front);
         let end = ends.map(|(end, _)| *end).min();
         self.now = end.ok_or(HostError::Stranded(self.planner.board().cursor()))?;
         Ok(())
-    }
-
-    fn tell(&mut self, input: PlannerInput) {
-        self.planner.handle(input);
     }
 }

@@ -9,7 +9,6 @@
 use core::fmt;
 
 use forerun_core::hinted::policy::Policy;
-use forerun_core::hinted::{Setup, SetupError};
 use forerun_core::preset::default;
 use forerun_core::settings::SettingsError;
 use forerun_core::spec::{Choice, ChoiceError};
@@ -24,6 +23,7 @@ use super::placing::{Layout, Order, Placing, Regions};
 use super::recorded::Recorded;
 use super::simulated::Simulated;
 use crate::hinted::host::{Host, Notice};
+use crate::hinted::{HostError, Setup};
 use crate::kernel::{self, KernelError};
 use crate::scheduled::BehindError;
 use crate::trace::Position;
@@ -148,7 +148,7 @@ pub enum Refusal {
     /// Settings of an engine out of range.
     Settings(SettingsError),
     /// Parameters of a planner out of range.
-    Setup(SetupError),
+    Setup(HostError),
     /// There is no such workload.
     Workload(ChoiceError),
     /// The device cannot be made.

@@ -18,7 +18,7 @@ use core::ops::Range;
 use std::collections::BTreeMap;
 
 use forerun_core::Nanos;
-use forerun_core::hinted::Setup;
+use forerun_core::hinted::Board;
 
 use super::pacing::Readers;
 use crate::trace::{Op, Place, Position, Record, TraceError};
@@ -107,7 +107,7 @@ impl core::fmt::Display for RequestsError {
                     "no room for more than {references} references to {blocks} blocks"
                 )
             }
-            Self::Devices => write!(f, "more than {} devices", Setup::DISKS_MAX),
+            Self::Devices => write!(f, "more than {} devices", Board::DISKS_MAX),
             Self::Ahead(requests) => write!(
                 f,
                 "one reader is {requests} requests ahead of another, and no more are kept"
@@ -302,7 +302,7 @@ impl<'a> Requests<'a> {
         }
         let next = self.devices.len() as u16;
         let number = *self.devices.entry(device).or_insert(next);
-        if number == Setup::DISKS_MAX {
+        if number == Board::DISKS_MAX {
             return Err(RequestsError::Devices);
         }
         self.device = Some((device, number));

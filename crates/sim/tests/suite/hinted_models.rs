@@ -6,13 +6,13 @@
 
 use forerun_baselines::METHODS;
 use forerun_core::Nanos;
-use forerun_core::hinted::{BlockNo, Planner, PlannerInput, PlannerOutput, Setup};
+use forerun_core::hinted::{BlockNo, Board, Planner};
 use forerun_sim::device::Device;
 use forerun_sim::hinted::constant::Constant;
 use forerun_sim::hinted::host::Notice;
 use forerun_sim::hinted::host::{self, Host};
 use forerun_sim::hinted::unit::{self, Instance};
-use forerun_sim::hinted::{HostError, Place, Reads, Reference};
+use forerun_sim::hinted::{HostError, Place, Reads, Reference, Setup};
 use forerun_sim::random::Random;
 use forerun_sim::wrap::fault::{Fault, Faults};
 use proptest::prelude::*;
@@ -132,14 +132,15 @@ proptest! {
     ) {
         let reads = reads(&blocks, disks);
         for method in METHODS.hinted {
-            let setup = Setup::of(method.spec.name, disks, cache_blocks, &METHODS).unwrap();
-            let mut planner = Planner::new(&setup).unwrap();
+            let policy = method.of(&[]);
+            let mut planner = Planner::new(policy, Board::new(disks, cache_blocks));
             for hints in reads.hints().chunks(piece) {
-                planner.handle(PlannerInput::Hints(hints.to_vec()));
+                for hint in hints {
+                    prop_assert!(planner.hint(*hint).is_some());
+                }
                 read_to_the_end(&mut planner, method.spec.name)?;
             }
             prop_assert_eq!(planner.board().cursor().0 as usize, blocks.len());
-            prop_assert_eq!(planner.refused(), 0);
         }
     }
 }
@@ -161,28 +162,28 @@ fn read_to_the_end(planner: &mut Planner, name: &str) -> Result<(), TestCaseErro
     let mut coming = std::collections::VecDeque::new();
     let (compute, service) = (Nanos(1), Nanos(3));
     while let Some(block) = planner.board().block_at(planner.board().cursor()) {
-        planner.handle(PlannerInput::Asked { block, compute });
+        planner.asked(block, compute).unwrap();
         round(planner, &mut coming);
         while !planner.board().is_resident(block) {
             let arrived = coming.pop_front();
             prop_assert!(arrived.is_some(), "{name} waits for nothing");
             let block = arrived.unwrap_or_default();
-            planner.handle(PlannerInput::Fetched { block, service });
+            planner.fetched(block, service).unwrap();
             round(planner, &mut coming);
         }
-        planner.handle(PlannerInput::Passed { block, read: true });
+        planner.passed(block, true).unwrap();
         round(planner, &mut coming);
     }
     while let Some(block) = coming.pop_front() {
-        planner.handle(PlannerInput::Fetched { block, service });
+        planner.fetched(block, service).unwrap();
         round(planner, &mut coming);
     }
     Ok(())
 }
 
 fn round(planner: &mut Planner, coming: &mut std::collections::VecDeque<BlockNo>) {
-    while let PlannerOutput::Fetch { block, .. } = planner.poll() {
-        coming.push_back(block);
+    while let Some(fetch) = planner.poll() {
+        coming.push_back(fetch.block);
     }
 }
 

@@ -4,10 +4,10 @@
 //! Traces, devices and requests are random; proptest prints and keeps a failing case.
 
 use forerun_baselines::{METHODS, PRESETS};
-use forerun_core::hinted::Setup;
 use forerun_core::{Bytes, Nanos};
 use forerun_sim::device::needs::{Needs, Run};
 use forerun_sim::device::{Device, Request, array::Array};
+use forerun_sim::hinted::Setup;
 use forerun_sim::hinted::host::Host;
 use forerun_sim::hinted::host::Notice;
 use forerun_sim::random::Random;

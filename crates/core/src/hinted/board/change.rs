@@ -5,8 +5,7 @@
 //! ask for then; so the sets cannot disagree with the blocks. A change that makes no sense answers
 //! `None` and leaves everything as it was.
 
-use super::{Board, Entry, NEVER, Pair, Positions, State, UNKNOWN};
-use crate::hinted::interface::{BlockNo, Hint};
+use super::{BlockNo, Board, Entry, Hint, NEVER, Pair, Positions, State, UNKNOWN};
 use crate::units::DeviceId;
 
 impl Board {
@@ -14,7 +13,7 @@ impl Board {
     /// an earlier one.
     pub fn hint(&mut self, hint: Hint) -> Option<()> {
         let place = self.end().0;
-        if place >= self.hints_max {
+        if place + 1 == NEVER {
             return None;
         }
         self.mention(hint)?;
@@ -80,6 +79,13 @@ impl Board {
         Some(())
     }
 
+    /// A block was read, given up or lost.
+    pub(crate) fn settle(&mut self, block: BlockNo) {
+        if let Some(entry) = self.blocks.get_mut(block.0 as usize) {
+            self.unread -= u32::from(core::mem::take(&mut entry.unread));
+        }
+    }
+
     /// Nothing uses a block any more. Whether it was resident; it is not now.
     pub(crate) fn forget(&mut self, block: BlockNo) -> Option<bool> {
         let entry = *self.blocks.get(block.0 as usize)?;
@@ -143,7 +149,10 @@ impl Board {
 
     /// One more disk, if there can be.
     pub(crate) fn add_disk(&mut self) -> Option<DeviceId> {
-        let disk = u16::try_from(self.missing.len()).ok()?;
+        let disk = self.missing.len() as u16;
+        if disk >= Self::DISKS_MAX {
+            return None;
+        }
         self.missing.push(Positions::default());
         self.in_flight.push(0);
         Some(DeviceId(disk))
@@ -186,6 +195,10 @@ impl Board {
                 self.change(victim, State::Absent);
             }
         }
+        if !self.awaited.contains(next) {
+            self.blocks[pair.fetch.0 as usize].unread = true;
+            self.unread += 1;
+        }
         self.awaited.remove(next);
         self.change(pair.fetch, State::InFlight);
         self.in_flight[usize::from(disk)] += 1;
@@ -218,7 +231,7 @@ impl Board {
 
     /// Makes a block known, on its disk.
     fn mention(&mut self, Hint { block, disk }: Hint) -> Option<()> {
-        if block.0 >= self.blocks_max || usize::from(disk.0) >= self.missing.len() {
+        if usize::from(disk.0) >= self.missing.len() {
             return None;
         }
         let at = block.0 as usize;
@@ -235,6 +248,9 @@ impl Board {
     fn change(&mut self, block: BlockNo, state: State) {
         self.leave_sets(block);
         self.blocks[block.0 as usize].state = state;
+        if state == State::Absent {
+            self.settle(block);
+        }
         self.join_sets(block);
     }
 

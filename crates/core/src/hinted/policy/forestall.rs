@@ -29,8 +29,8 @@ use alloc::vec::Vec;
 
 use super::{BATCH, Board, HORIZON, Pair, Policy};
 use crate::hinted::batch::Batches;
-use crate::hinted::interface::{BlockNo, Position};
 use crate::hinted::recent::Recent;
+use crate::hinted::{BlockNo, Position};
 use crate::spec::{Knows, Method, Param, Spec};
 use crate::units::{DeviceId, Nanos};
 
@@ -231,8 +231,8 @@ fn is_bound_to_stall(board: &Board, disk: DeviceId, f: Ratio) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hinted::interface::{BlockNo, Hint};
     use crate::hinted::policy::LIST;
+    use crate::hinted::{BlockNo, Hint};
     use crate::spec::Choice;
     use proptest::prelude::*;
 
@@ -245,7 +245,7 @@ mod tests {
             gaps in prop::collection::vec(0u32..90, 1..60), passed in 0u32..70,
             capacity in 1u32..1500, over in 1u128..200, under in 0u128..20,
         ) {
-            let mut board = Board::new(1, capacity, u32::MAX, u32::MAX - 1);
+            let mut board = Board::new(1, capacity);
             // Block 0 is cached and fills the gaps; the others are missing.
             let cached = Hint { block: BlockNo(0), disk: DISK };
             board.cached(cached);
@@ -270,7 +270,7 @@ mod tests {
     }
 
     fn board(cached: u32, missing_at: u32, capacity: u32) -> Board {
-        let mut board = Board::new(1, capacity, u32::MAX, u32::MAX - 1);
+        let mut board = Board::new(1, capacity);
         let hint = |block| Hint {
             block: BlockNo(block),
             disk: DISK,
