@@ -1,4 +1,4 @@
-//! The sum of the last few of a series of durations.
+//! The sum of the last 100 of a series of durations.
 //!
 //! Forestall estimates the ratio of disk access time to compute time from the most recent 100 of
 //! each (Kimbrel et al. 1996, section 5).
@@ -7,26 +7,19 @@ use alloc::collections::VecDeque;
 
 use crate::units::Nanos;
 
+/// How many are remembered.
+const MOST: usize = 100;
+
 /// See the [module](self).
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Recent {
     last: VecDeque<u64>,
     sum: u128,
-    most: usize,
 }
 
 impl Recent {
-    /// Remembers the last `most`, at least one.
-    pub(crate) fn new(most: usize) -> Self {
-        Self {
-            last: VecDeque::new(),
-            sum: 0,
-            most: most.max(1),
-        }
-    }
-
     pub(crate) fn push(&mut self, value: Nanos) {
-        if self.last.len() == self.most {
+        if self.last.len() == MOST {
             self.sum -= u128::from(self.last.pop_front().unwrap_or(0));
         }
         self.last.push_back(value.0);
@@ -48,10 +41,10 @@ mod tests {
 
     #[test]
     fn only_the_last_count() {
-        let mut recent = Recent::new(2);
-        for value in [5, 7, 1] {
+        let mut recent = Recent::default();
+        for value in 1..=102 {
             recent.push(Nanos(value));
         }
-        assert_eq!((recent.sum(), recent.count()), (8, 2));
+        assert_eq!((recent.sum(), recent.count()), (100 * (3 + 102) / 2, 100));
     }
 }

@@ -53,24 +53,9 @@ pub(super) const METHOD: Method<Box<dyn Policy>> = Method {
                 max: 1 << 20,
             },
             Param {
-                name: "history_refs",
-                summary: "how many access and compute times F is measured from (the paper's only \
-                          value)",
-                default: 100,
-                min: 1,
-                max: 1 << 16,
-            },
-            Param {
-                name: "slow_access_ns",
-                summary: "from this mean access time on F is overestimated: between the 3-4 ms of \
-                          sequential traces and the rest (Kimbrel et al. 1996, section 5)",
-                default: 5_000_000,
-                min: 0,
-                max: 1 << 40,
-            },
-            Param {
                 name: "slow_factor",
-                summary: "by how much it then is (the best of those the paper tried)",
+                summary: "by how much F is overestimated where accesses take 5 ms and more (the best \
+                          of those the paper tried)",
                 default: 4,
                 min: 1,
                 max: 1000,
@@ -87,29 +72,28 @@ pub(super) const METHOD: Method<Box<dyn Policy>> = Method {
         ],
     },
     build: |values| {
-        let history = values.get("history_refs") as usize;
         Box::new(Forestall {
             horizon: values.get("horizon_refs") as u32,
             batches: Batches::of(values.get("batch_blocks") as u32),
             fixed_f: values.get("fixed_f_refs"),
-            history,
-            slow_access: u128::from(values.get("slow_access_ns")),
             slow_factor: u128::from(values.get("slow_factor")),
             needs_free_disk: values.get("free_disk") == 1,
-            computes: Recent::new(history),
+            computes: Recent::default(),
             accesses: Vec::new(),
             at_work: Vec::new(),
         })
     },
 };
 
+/// From this mean access time on F is overestimated: between the 3-4 ms of sequential traces and the
+/// rest (Kimbrel et al. 1996, section 5).
+const SLOW_ACCESS: Nanos = Nanos(5_000_000);
+
 #[derive(Debug)]
 struct Forestall {
     horizon: u32,
     batches: Batches,
     fixed_f: u64,
-    history: usize,
-    slow_access: u128,
     slow_factor: u128,
     needs_free_disk: bool,
     computes: Recent,
@@ -134,7 +118,7 @@ impl Forestall {
             return Some(Ratio { over, under: 1 });
         }
         let accesses = self.accesses.get(usize::from(disk.0))?;
-        let is_slow = accesses.sum() >= self.slow_access.saturating_mul(accesses.count());
+        let is_slow = accesses.sum() >= u128::from(SLOW_ACCESS.0) * accesses.count();
         let factor = if is_slow { self.slow_factor } else { 1 };
         (accesses.count() > 0).then(|| Ratio {
             over: accesses
@@ -154,7 +138,7 @@ impl Policy for Forestall {
     fn fetched(&mut self, disk: DeviceId, service: Nanos) {
         let at = usize::from(disk.0);
         if at >= self.accesses.len() {
-            self.accesses.resize(at + 1, Recent::new(self.history));
+            self.accesses.resize(at + 1, Recent::default());
         }
         self.accesses[at].push(service);
     }
@@ -347,11 +331,9 @@ mod tests {
             horizon: 62,
             batches: Batches::of(0),
             fixed_f: 0,
-            history: 3,
-            slow_access: 5_000_000,
             slow_factor: 4,
             needs_free_disk: false,
-            computes: Recent::new(3),
+            computes: Recent::default(),
             accesses: Vec::new(),
             at_work: Vec::new(),
         };
@@ -370,7 +352,8 @@ mod tests {
         assert_eq!(forestall(&[4_000_000], &[1_000_000, 3_000_000]), Some(2));
         assert_eq!(forestall(&[4_999_999], &[1_000]), Some(4_999));
         assert_eq!(forestall(&[5_000_000], &[1_000]), Some(20_000));
-        let ms = [99_000_000, 6_000_000, 6_000_000, 6_000_000];
+        let mut ms = [6_000_000; 101];
+        ms[0] = 99_000_000;
         assert_eq!(forestall(&ms, &[1_000_000]), Some(24));
     }
 }
