@@ -24,13 +24,12 @@ mod reads;
 mod trust;
 
 use alloc::boxed::Box;
-use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use crate::hinted::policy::Policy;
 use crate::hinted::{BlockNo, Board, Hint, Planner, Position, Started};
 use crate::spec::Choice;
-use crate::units::{Block, DeviceId, Extent, FileId, Nanos, RequestId};
+use crate::units::{Block, DeviceId, Extent, FileId, Nanos};
 use frontier::Frontier;
 use hands::Hands;
 use pieces::Pieces;
@@ -56,8 +55,6 @@ pub(crate) struct Plan {
     hands: Hands,
     frontier: Frontier,
     trust: Trust,
-    /// The piece of each request that is under way for one; those that readers caused by misses are not here.
-    pub(crate) requests: BTreeMap<RequestId, BlockNo>,
     /// Memory charged for it.
     pub(crate) charged: i64,
     /// Disks of the planner.
@@ -108,7 +105,6 @@ impl Plan {
             hands: Hands::default(),
             frontier: Frontier::new(window),
             trust: Trust::new(capacity),
-            requests: BTreeMap::new(),
             charged: 0,
             devices: Vec::new(),
             unit,
@@ -299,13 +295,6 @@ impl Plan {
             true => self.planner.failed(piece),
         });
         is_lost.then(|| self.pieces.extent(piece))?
-    }
-
-    /// Requests for pieces whose file is gone.
-    pub(crate) fn requests_of_gone(&self) -> Vec<RequestId> {
-        let all = self.requests.iter();
-        let of_gone = all.filter(|(_, piece)| self.pieces.is_gone(**piece));
-        of_gone.map(|(id, _)| *id).collect()
     }
 
     /// Forgets a file: its pieces, and how many of its references were open.

@@ -21,7 +21,7 @@ impl Engine {
         ) else {
             return Vec::new();
         };
-        let (extent, is_sent) = (request.extent, request.sent.is_some());
+        let (extent, piece, is_sent) = (request.extent, request.piece, request.sent.is_some());
         let waiting = core::mem::take(&mut request.waiters);
         let mut frames = Vec::with_capacity(extent.count as usize);
         for block in extent.blocks() {
@@ -47,7 +47,7 @@ impl Engine {
         for frame in frames {
             self.memory.give_back(frame);
         }
-        if let Some(piece) = self.disown(id) {
+        if let Some(piece) = piece {
             self.piece_ended(piece, false, Nanos(0));
         }
         waiting

@@ -24,7 +24,6 @@ impl Engine {
         let (device, sent) = (request.device, request.sent.as_ref()?.sample.sent);
         let before = known(self.queues.device(device), DEVICE)?.ended();
         let (request, is_late) = self.queues.end(id, now, outcome == FetchOutcome::Done)?;
-        let planned = self.disown(id);
         self.memory.charge(-REQUEST_BYTES);
         match outcome {
             FetchOutcome::Failed { .. } | FetchOutcome::Cancelled { blocks: 0 } => {}
@@ -38,7 +37,7 @@ impl Engine {
                 self.memory.give_back(frame);
             }
         }
-        if let Some(piece) = planned {
+        if let Some(piece) = request.piece {
             // Time behind others in the device's queue is not its own.
             self.piece_ended(piece, is_whole, now.since(sent.max(before)));
         }

@@ -12,6 +12,7 @@ use alloc::vec::Vec;
 use super::place::{FILE, Side};
 use super::{Engine, REQUEST_BYTES};
 use crate::detect::Window;
+use crate::hinted::BlockNo;
 use crate::known;
 use crate::layout::PlaceOnDevice;
 use crate::protocol::Output;
@@ -100,7 +101,7 @@ impl Engine {
         window: u32,
     ) -> Option<Open> {
         let place = self.on_side(side, block)?;
-        let id = self.open_request(place, side.file(), block, Some(owner));
+        let id = self.open_request(place, side.file(), block, Some(owner), None);
         let longest = self.longest(place.device, window, owner);
         let room = longest.min(self.run_of(&place)).max(1);
         Some(Open { id, room })
@@ -113,12 +114,14 @@ impl Engine {
         file: FileId,
         first: Block,
         owner: Option<ReaderId>,
+        piece: Option<BlockNo>,
     ) -> RequestId {
         self.queues.add(Request {
             device: place.device,
             position: place.position.0,
             extent: Extent::new(file, first, 0),
             owner,
+            piece,
             came: self.queues.device(place.device).map_or(0, Device::came),
             ticket: u64::MAX,
             demand: false,
@@ -176,7 +179,7 @@ impl Engine {
         };
         let want = Want {
             fetch: Wanted::Request(id),
-            class: self.class(id, request),
+            class: self.class(request),
             owner: request.owner,
             came: request.came,
             position: request.position,
@@ -185,11 +188,11 @@ impl Engine {
         self.queues.push(request.device, want);
     }
 
-    fn class(&self, id: RequestId, request: &Request) -> Class {
+    fn class(&self, request: &Request) -> Class {
         if request.demand {
             let device = self.queues.device(request.device);
             device.map_or(Class::Program, Device::class)
-        } else if self.is_planned(id) {
+        } else if request.piece.is_some() {
             Class::Planned
         } else if request.owner.is_some_and(|owner| self.is_ahead(owner)) {
             Class::Ahead { is_awaited: false }

@@ -7,20 +7,9 @@
 use super::Engine;
 use crate::hinted::BlockNo;
 use crate::table::{Frame, flag};
-use crate::units::{Block, Extent, FileId, Nanos, RequestId};
+use crate::units::{Block, Extent, FileId, Nanos};
 
 impl Engine {
-    /// Whether a request is the plan's.
-    pub(super) fn is_planned(&self, id: RequestId) -> bool {
-        let plan = self.producers.plan.as_ref();
-        plan.is_some_and(|plan| plan.requests.contains_key(&id))
-    }
-
-    /// The number of a request is free again: the piece that it was for, if it was the plan's.
-    pub(super) fn disown(&mut self, id: RequestId) -> Option<BlockNo> {
-        self.producers.plan.as_mut()?.requests.remove(&id)
-    }
-
     /// A request for a piece ended or was called off.
     pub(super) fn piece_ended(&mut self, piece: BlockNo, is_whole: bool, service: Nanos) {
         let Some(plan) = &mut self.producers.plan else {

@@ -203,6 +203,11 @@ impl Engine {
             return false;
         };
         self.memory.charge(-plan.charged);
+        for id in self.queues.which(|request| request.piece.is_some()) {
+            if let Some(request) = self.queues.request_mut(id) {
+                request.piece = None;
+            }
+        }
         self.ledger.hints_dropped += self.ledger.hints_open;
         self.ledger.hints_open = 0;
         for frame in self.memory.end_holding() {
@@ -219,10 +224,11 @@ impl Engine {
         let (extents, open) = plan.forget(file);
         self.ledger.hints_dropped += open;
         self.ledger.hints_open -= open;
-        let mut called_off = plan.requests_of_gone();
-        called_off.retain(|id| {
-            let request = self.queues.request(*id);
-            request.is_some_and(|r| r.sent.is_none() && r.waiters.is_empty())
+        let called_off = self.queues.which(|request| {
+            let is_gone = request
+                .piece
+                .is_some_and(|piece| plan.pieces().is_gone(piece));
+            is_gone && request.sent.is_none() && request.waiters.is_empty()
         });
         let is_empty = plan.is_empty();
         for extent in extents {

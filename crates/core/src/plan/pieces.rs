@@ -89,7 +89,7 @@ impl Pieces {
     }
 
     /// Whether the file of a piece is closed or another by now.
-    pub(super) fn is_gone(&self, piece: BlockNo) -> bool {
+    pub(crate) fn is_gone(&self, piece: BlockNo) -> bool {
         self.list[piece.0 as usize].is_gone
     }
 

@@ -8,6 +8,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use super::load::Sent;
+use crate::hinted::BlockNo;
 use crate::table::Frame;
 use crate::units::{DeviceId, Extent, ReadId, ReaderId, RequestId};
 
@@ -20,6 +21,8 @@ pub(crate) struct Request {
     pub(crate) extent: Extent,
     /// For whom it was decided; none if it was planned, or the reader was gone before it went out.
     pub(crate) owner: Option<ReaderId>,
+    /// The piece of the plan that it is for, as long as there is that plan.
+    pub(crate) piece: Option<BlockNo>,
     /// The device's [work](crate::dispatch) when it was decided.
     pub(crate) came: u64,
     /// Whether a reader waited for part of it when it was decided.

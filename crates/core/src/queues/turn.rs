@@ -169,6 +169,7 @@ mod tests {
             position,
             extent,
             owner,
+            piece: None,
             came,
             demand: true,
             ticket: 0,

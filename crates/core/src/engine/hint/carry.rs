@@ -90,11 +90,7 @@ impl Engine {
                 _ => {
                     self.close_request(open.map(|(id, _)| id));
                     requests += 1;
-                    let id = self.open_request(place, extent.file, *block, None);
-                    if let Some(plan) = &mut self.producers.plan {
-                        plan.requests.insert(id, piece);
-                    }
-                    id
+                    self.open_request(place, extent.file, *block, None, Some(piece))
                 }
             };
             open = Some((id, *block));
