@@ -397,7 +397,7 @@ impl Engine {
             files_ahead: files.ahead,
             files_ahead_used: files.used,
             files_ahead_wasted: files.wasted,
-            files_ahead_open: files.open,
+            files_ahead_open: self.producers.files.open(),
             ..self.ledger
         }
     }

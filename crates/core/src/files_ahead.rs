@@ -120,7 +120,6 @@ pub(crate) struct Counts {
     pub(crate) ahead: u64,
     pub(crate) used: u64,
     pub(crate) wasted: u64,
-    pub(crate) open: u64,
     /// Used files of which blocks were fetched: each saved a switch.
     saved: u64,
     /// Blocks that were set apart for wasted files.
@@ -217,6 +216,11 @@ impl FilesAhead {
 
     pub(crate) fn counts(&self) -> Counts {
         self.counts
+    }
+
+    /// Files that are open and neither used nor wasted yet.
+    pub(crate) fn open(&self) -> u64 {
+        self.readers.len() as u64 + self.unread
     }
 
     /// Blocks set apart for files ahead.
@@ -344,7 +348,6 @@ impl FilesAhead {
         {
             file.is_used = true;
             self.unread -= 1;
-            self.counts.open -= 1;
             self.counts.used += 1;
             self.counts.saved += 1;
         }
@@ -378,7 +381,6 @@ impl FilesAhead {
             let is_used = parts.iter().all(|part| part.count == 0);
             self.came_for.insert(reader, CameFor { parts, is_used });
             self.unread += u64::from(!is_used);
-            self.counts.open += u64::from(!is_used);
             self.counts.used += u64::from(is_used);
         } else {
             // It came too late, or the driver gave the program another one.

@@ -48,7 +48,6 @@ impl FilesAhead {
                 let (parts, [head, ..]) = (asked.parts, asked.parts);
                 self.readers.insert(reader, place);
                 self.counts.ahead += 1;
-                self.counts.open += 1;
                 let reads_on = head.count < blocks && habit.reads_behind(head.count);
                 return Some(Answered::Fetch { parts, reads_on });
             }
@@ -81,9 +80,8 @@ impl FilesAhead {
             return Some(asked.parts);
         }
         let CameFor { parts, is_used } = self.came_for.remove(&reader)?;
-        self.unread -= u64::from(!is_used);
         if !is_used {
-            self.counts.open -= 1;
+            self.unread -= 1;
             self.counts.waste(parts.iter().map(|part| part.count).sum());
         }
         Some(parts)
@@ -96,7 +94,6 @@ impl FilesAhead {
         };
         if let State::Ahead(reader) = asked.state {
             self.readers.remove(&reader);
-            self.counts.open -= 1;
         }
         if asked.state != State::CalledOff {
             self.blocks -= asked.blocks;
