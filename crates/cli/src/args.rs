@@ -150,10 +150,10 @@ pub struct Methods {
     #[arg(value_parser = |text: &str| Choice::parse("split", METHODS.split, text))]
     pub split: Option<Choice<Box<dyn split::Split>>>,
 
-    /// Next-file method in place of the preset's, as name or name(param=value,..)
+    /// Next-file method in place of the preset's, as name or name(param=value,..), or none
     #[arg(long, value_name = "METHOD", long_help = methods_help("next-file", METHODS.next_file))]
-    #[arg(value_parser = |text: &str| Choice::parse("next-file", METHODS.next_file, text))]
-    pub next_file: Option<Choice<Box<dyn next_file::NextFile>>>,
+    #[arg(value_parser = |text: &str| METHODS.next_file(text).map(NextFile))]
+    pub next_file: Option<NextFile>,
 
     /// Measure method in place of the preset's, as name or name(param=value,..)
     #[arg(long, value_name = "METHOD", long_help = methods_help("measure", METHODS.measure))]
@@ -180,6 +180,10 @@ pub struct Noticing {
         .try_map(|name| name.parse::<Notice>()))]
     pub notice: Option<Notice>,
 }
+
+/// A next-file method, or none.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NextFile(pub Option<Choice<Box<dyn next_file::NextFile>>>);
 
 /// A hinted method, or none.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -5,10 +5,11 @@
 
 use forerun_baselines::METHODS;
 use forerun_core::Settings;
+use forerun_core::methods::NONE;
 use forerun_core::preset::Preset;
 use forerun_core::settings::SettingsError;
 
-use crate::args::{Composition, Methods};
+use crate::args::{Composition, Methods, NextFile};
 use crate::failure::Failure;
 use crate::quantity::{size, typed};
 
@@ -50,9 +51,12 @@ pub fn check(settings: &Settings, methods: &Methods) -> Result<(), Failure> {
 pub fn check_no_walks(methods: &Methods) -> Result<(), Failure> {
     match &methods.next_file {
         None => Ok(()),
-        Some(method) => Err(Failure::Usage(format!(
-            "--next-file {method}: programs walk folders below a mount only"
-        ))),
+        Some(NextFile(method)) => {
+            let method = method.as_ref().map_or(NONE.into(), ToString::to_string);
+            Err(Failure::Usage(format!(
+                "--next-file {method}: programs walk folders below a mount only"
+            )))
+        }
     }
 }
 
@@ -76,7 +80,9 @@ pub fn replace(settings: &mut Settings, methods: &Methods) {
     if methods.split.is_some() {
         settings.split.clone_from(&methods.split);
     }
-    put(&mut settings.next_file, &methods.next_file);
+    if let Some(NextFile(method)) = &methods.next_file {
+        settings.next_file.clone_from(method);
+    }
     put(&mut settings.measure, &methods.measure);
 }
 

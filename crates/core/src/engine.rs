@@ -91,7 +91,7 @@ struct Producers {
     /// Announced blocks of readers, while any are known.
     plan: Option<Box<Plan>>,
     /// Folders, and the files open ahead of the programs that walk them.
-    files: FilesAhead,
+    files: Option<FilesAhead>,
 }
 
 /// The settings, and the methods of windows that were built from them; each reader has a detector of its own.
@@ -138,11 +138,11 @@ impl Engine {
         let reclaim = settings.reclaim.build();
         let split = settings.split.as_ref().map(Choice::build);
         let (frames, block_bytes) = (settings.frames(), settings.block_bytes);
-        let next_file = settings.next_file.build();
+        let next_file = settings.next_file.as_ref().map(Choice::build);
         Ok(Self {
             producers: Producers {
                 plan: None,
-                files: FilesAhead::new(next_file, settings.memory.0),
+                files: next_file.map(|method| FilesAhead::new(method, settings.memory.0)),
             },
             memory: Memory::new(frames, block_bytes, reclaim, split),
             readers: Readers::default(),
@@ -218,7 +218,7 @@ impl Engine {
     /// Whether a method expects files: folders need not be told otherwise.
     #[must_use]
     pub fn follows_folders(&self) -> bool {
-        self.producers.files.is_on()
+        self.producers.files.is_some()
     }
 
     /// Takes one input. Drain [`Engine::poll`] until [`Output::Idle`] before the next. `now` is
@@ -295,7 +295,7 @@ impl Engine {
             self.ledger.refused_inputs += 1;
         }
         self.drain();
-        if let Some(reader) = begun.filter(|_| self.producers.files.is_on()) {
+        if let Some(reader) = begun.filter(|_| self.producers.files.is_some()) {
             self.begun(reader);
         }
         self.pay_bookkeeping();
@@ -391,13 +391,14 @@ impl Engine {
     /// The counters, as of now.
     #[must_use]
     pub fn ledger(&self) -> Ledger {
-        let files = self.producers.files.counts();
+        let files = self.producers.files.as_ref();
+        let counts = files.map(FilesAhead::counts).unwrap_or_default();
         Ledger {
             memory_peak: self.memory.peak(),
-            files_ahead: files.ahead,
-            files_ahead_used: files.used,
-            files_ahead_wasted: files.wasted,
-            files_ahead_open: self.producers.files.open(),
+            files_ahead: counts.ahead,
+            files_ahead_used: counts.used,
+            files_ahead_wasted: counts.wasted,
+            files_ahead_open: files.map_or(0, FilesAhead::open),
             ..self.ledger
         }
     }

@@ -209,11 +209,6 @@ impl FilesAhead {
         }
     }
 
-    /// Whether any file is ever opened ahead; else nothing is kept.
-    pub(crate) fn is_on(&self) -> bool {
-        self.limits.files > 0
-    }
-
     pub(crate) fn counts(&self) -> Counts {
         self.counts
     }

@@ -60,7 +60,7 @@ pub static SHIPPED: Methods = Methods {
     measure: measure::LIST,
 };
 
-/// How settings say that no policy follows hints, or that no method splits the memory.
+/// How settings say that no policy follows hints, that no method splits the memory, or that no file is opened ahead.
 pub const NONE: &str = "none";
 
 /// A method of a family by name and parameters, or [`NONE`].
@@ -82,6 +82,14 @@ impl Methods {
     /// There is no such policy or parameter, or a value is out of its range.
     pub fn hinted(&self, text: &str) -> Result<Option<Choice<Box<dyn Policy>>>, ChoiceError> {
         optional("hinted", self.hinted, text)
+    }
+
+    /// A next-file method by name and parameters, or [`NONE`].
+    ///
+    /// # Errors
+    /// There is no such method or parameter, or a value is out of its range.
+    pub fn next_file(&self, text: &str) -> Result<Option<Choice<Box<dyn NextFile>>>, ChoiceError> {
+        optional("next_file", self.next_file, text)
     }
 
     /// A split method by name and parameters, or [`NONE`].

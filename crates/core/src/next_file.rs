@@ -14,7 +14,6 @@
 //! [Design note 0011](../../../docs/design/0011-next-file.md).
 
 pub mod directory;
-pub mod none;
 
 use alloc::boxed::Box;
 
@@ -23,7 +22,7 @@ use crate::spec::{Method, Param};
 use crate::units::{Bytes, FolderId};
 
 /// The methods. One entry a method.
-pub static LIST: &[Method<Box<dyn NextFile>>] = &[none::METHOD, directory::METHOD];
+pub static LIST: &[Method<Box<dyn NextFile>>] = &[directory::METHOD];
 
 /// A file of a folder, as its listing says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -81,7 +80,7 @@ pub enum Step {
 /// How far a method may be followed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
-    /// Most files of a run opened ahead; none are where this is 0.
+    /// Most files of a run opened ahead.
     pub files: u32,
     /// Most bytes fetched of one, from its beginning.
     pub bytes: Bytes,

@@ -184,7 +184,7 @@ impl Preset {
             request_max: Bytes(1 << 20),
             in_flight_max: self.in_flight_max,
             unread_percent: self.unread_percent,
-            next_file: Choice::parse("next_file", methods.next_file, self.next_file)?,
+            next_file: methods.next_file(self.next_file)?,
             measure: Choice::parse("measure", methods.measure, self.measure)?,
         };
         settings.check()?;

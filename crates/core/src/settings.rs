@@ -50,8 +50,8 @@ pub struct Settings {
     /// How much of the memory, in per cent from 1 to 100, all streams together may hold unread.
     /// 100 = no bound of our own, as in Linux.
     pub unread_percent: u8,
-    /// Which files to open ahead of programs that walk folders.
-    pub next_file: Choice<Box<dyn next_file::NextFile>>,
+    /// Which files to open ahead of programs that walk folders; none opens none.
+    pub next_file: Option<Choice<Box<dyn next_file::NextFile>>>,
     /// Where the costs of devices come from.
     pub measure: Choice<Box<dyn Measure>>,
 }
@@ -237,7 +237,7 @@ impl fmt::Display for Settings {
         write!(
             f,
             " next_file={} measure={} split={} shape={}",
-            self.next_file,
+            Or(self.next_file.as_ref(), NONE),
             self.measure,
             Or(self.split.as_ref(), NONE),
             self.shape
@@ -279,7 +279,7 @@ impl Settings {
             in_flight_max: value("in_flight_max", next("in_flight_max")?)?,
             unread_percent: value("unread_percent", next("unread_percent")?)?,
             hinted: methods.hinted(next("hinted")?)?,
-            next_file: Choice::parse("next_file", methods.next_file, next("next_file")?)?,
+            next_file: methods.next_file(next("next_file")?)?,
             measure: Choice::parse("measure", methods.measure, next("measure")?)?,
             split: methods.split(next("split")?)?,
             shape: Choice::parse("shape", methods.shape, next("shape")?)?,

@@ -35,17 +35,17 @@ impl Engine {
         if folder.0 >= FolderId::LIMIT || entries.len() > Self::FOLDER_MAX {
             return None;
         }
-        if self.producers.files.is_on() {
-            self.producers
-                .files
-                .list(folder, entries, &mut self.work.out);
-            self.charge_next_file();
+        if let Some(files) = &mut self.producers.files {
+            files.list(folder, entries, &mut self.work.out);
         }
+        self.charge_next_file();
         Some(())
     }
 
     pub(super) fn forget_folder(&mut self, folder: FolderId) -> Option<()> {
-        self.producers.files.forget(folder, &mut self.work.out);
+        if let Some(files) = &mut self.producers.files {
+            files.forget(folder, &mut self.work.out);
+        }
         self.charge_next_file();
         Some(())
     }
@@ -54,10 +54,9 @@ impl Engine {
         self.readers.reader(reader)?;
         let budget = self.budget_ahead(reader);
         let file = (reader, self.blocks_of_reader(reader));
-        let out = &mut self.work.out;
-        self.producers
-            .files
-            .enter(place, file, opener, &budget, out)?;
+        if let Some(files) = &mut self.producers.files {
+            files.enter(place, file, opener, &budget, &mut self.work.out)?;
+        }
         self.readers.set_ahead(reader, false);
         self.charge_next_file();
         Some(())
@@ -65,19 +64,19 @@ impl Engine {
 
     /// A reader reads these blocks.
     pub(super) fn note_read(&mut self, reader: ReaderId, first: Block, count: u32) {
-        if self.producers.files.is_on() {
+        if let Some(files) = &mut self.producers.files {
             let first = u64::from(first.0);
             let count = u64::from(count);
-            self.producers.files.read(reader, Run { first, count });
+            files.read(reader, Run { first, count });
         }
     }
 
     /// A reader read something, or closed.
     pub(super) fn begun(&mut self, reader: ReaderId) {
         let budget = self.budget_ahead(reader);
-        self.producers
-            .files
-            .begun(reader, &budget, &mut self.work.out);
+        if let Some(files) = &mut self.producers.files {
+            files.begun(reader, &budget, &mut self.work.out);
+        }
         self.charge_next_file();
     }
 
@@ -87,10 +86,8 @@ impl Engine {
             self.readers.reader(reader)?;
         }
         let opened = reader.map(|reader| (reader, self.blocks_of_reader(reader)));
-        let answered = self
-            .producers
-            .files
-            .answer(place, opened, &mut self.work.out)?;
+        let files = self.producers.files.as_mut()?;
+        let answered = files.answer(place, opened, &mut self.work.out)?;
         if let (Some(reader), Answered::Fetch { parts, reads_on }) = (reader, answered) {
             self.fetch_parts(reader, parts, reads_on);
         }
@@ -100,7 +97,8 @@ impl Engine {
 
     /// A reader closes; a file ahead stays unused then.
     pub(super) fn close_ahead(&mut self, reader: ReaderId) {
-        if let Some(parts) = self.producers.files.close(reader) {
+        let files = self.producers.files.as_mut();
+        if let Some(parts) = files.and_then(|files| files.close(reader)) {
             self.ledger.files_ahead_unread += self.unread_of(reader, parts);
         }
         self.charge_next_file();
@@ -159,7 +157,8 @@ impl Engine {
     }
 
     fn charge_next_file(&mut self) {
-        let growth = self.producers.files.growth();
-        self.memory.charge(growth);
+        if let Some(files) = &mut self.producers.files {
+            self.memory.charge(files.growth());
+        }
     }
 }

@@ -51,7 +51,11 @@ impl Engine {
         Shares {
             frames: self.memory.frames_usable(),
             plan: self.producers.plan.as_ref().map_or(0, |plan| plan.blocks()),
-            ahead: self.producers.files.blocks(),
+            ahead: self
+                .producers
+                .files
+                .as_ref()
+                .map_or(0, |files| files.blocks()),
         }
     }
 

@@ -57,7 +57,7 @@ impl Rig {
         settings.shape = Choice::of(&shape::LIST[preset % shape::LIST.len()]);
         let files = preset / 3 % (next_file::LIST.len() + 1);
         if let Some(method) = next_file::LIST.get(files) {
-            settings.next_file = Choice::of(method);
+            settings.next_file = Some(Choice::of(method));
         }
         Self::of(settings)
     }

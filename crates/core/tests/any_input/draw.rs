@@ -89,9 +89,11 @@ impl Draw<'_> {
         if self.flag() {
             settings.measure = self.method(METHODS.measure);
         }
-        if self.flag() {
-            settings.next_file = self.method(METHODS.next_file);
-        }
+        settings.next_file = match self.below(3) {
+            0 => settings.next_file,
+            1 => None,
+            _ => Some(self.method(METHODS.next_file)),
+        };
         if self.flag() {
             settings.block_bytes = 512 << self.below(12);
             settings.request_max.0 = self.between(u64::from(settings.block_bytes), 1 << 30);

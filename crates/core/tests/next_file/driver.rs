@@ -62,7 +62,7 @@ impl Driver {
             .settings(Bytes(memory))
             .unwrap();
         settings.measure = Choice::parse("measure", METHODS.measure, measure).unwrap();
-        settings.next_file = Choice::parse("next_file", METHODS.next_file, method).unwrap();
+        settings.next_file = METHODS.next_file(method).unwrap();
         let mut driver = Self {
             engine: Engine::new(settings).unwrap(),
             fetches: Vec::new(),

@@ -4,7 +4,6 @@
 //! lie side by side in a batch; one that takes less for a short way gains more.
 
 use forerun_baselines::METHODS;
-use forerun_core::spec::Choice;
 use forerun_core::{Bytes, Settings};
 use forerun_sim::replay::replay;
 use forerun_sim::workload::{Step, Steps, Turns, Walk, Workload};
@@ -18,7 +17,7 @@ const SMALL_MEMORY: u64 = 4 << 20;
 
 fn with(method: &str, memory: u64) -> Settings {
     let mut settings = settings("mount", memory);
-    settings.next_file = Choice::parse("next_file", METHODS.next_file, method).unwrap();
+    settings.next_file = METHODS.next_file(method).unwrap();
     settings
 }
 

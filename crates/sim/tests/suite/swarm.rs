@@ -83,7 +83,7 @@ fn choose_settings(random: &mut Random) -> Settings {
         settings.reclaim = choose_method(random, METHODS.reclaim);
         settings.split = Some(choose_method(random, METHODS.split));
         settings.measure = choose_method(random, METHODS.measure);
-        settings.next_file = choose_method(random, METHODS.next_file);
+        settings.next_file = Some(choose_method(random, METHODS.next_file));
     }
     settings.block_bytes = 512 << random.below(8);
     let minimum = Table::memory_for(Table::FRAMES_MIN, settings.block_bytes);
