@@ -22,7 +22,6 @@ use std::sync::{Mutex, PoisonError};
 
 use forerun_core::reclaim::{Cache, Reclaim, Victim};
 use forerun_core::spec::{Choice, Knows, Method, Param, Spec, Values};
-use forerun_core::split::Split;
 use forerun_core::table::{Frame, flag};
 use forerun_core::{Block, FileId};
 use forerun_sim::count::policy::{Build, Policy};
@@ -232,7 +231,7 @@ impl OwnReclaim {
 }
 
 impl Reclaim for OwnReclaim {
-    fn begin(&mut self, frames: u32, _: Option<Box<dyn Split>>) {
+    fn begin(&mut self, frames: u32) {
         self.object = Some(Object::new(self.class, frames.into()));
         self.blocks = vec![NONE; frames as usize];
     }

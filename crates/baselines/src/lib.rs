@@ -33,7 +33,6 @@ pub mod preset;
 pub mod reclaim;
 mod reverse;
 pub mod shape;
-pub mod split;
 
 use forerun_core::methods::{Methods, SHIPPED, joined};
 use forerun_core::preset::{self as shipped, Preset, UnknownPreset};
@@ -52,7 +51,6 @@ pub static METHODS: Methods = Methods {
     shape: with_own!(shape, shape::LIST),
     dispatch: with_own!(dispatch, dispatch::LIST),
     reclaim: with_own!(reclaim, reclaim::LIST),
-    split: with_own!(split, split::LIST),
     hinted: with_own!(hinted, hinted::LIST),
     next_file: with_own!(next_file, next_file::LIST),
     measure: with_own!(measure, measure::LIST),

@@ -12,7 +12,7 @@
 //! ```
 //!
 //! A frame is needed: abandoned blocks go first; then, while the prefetch cache is above its
-//! [part](forerun_core::split) of the memory, its first block in the order; else one of the ordinary
+//! [part](self::part) of the memory, its first block in the order; else one of the ordinary
 //! cache; if that has none, the prefetch cache again. Example: 400 blocks, a part of 100. Of 110
 //! unread blocks 10 go; then blocks that were read go. The paper's [rules](Rules) differ.
 //!
@@ -23,6 +23,7 @@
 mod announced;
 mod arrivals;
 mod history;
+mod part;
 mod ranking;
 #[cfg(test)]
 mod tests;
@@ -32,14 +33,13 @@ use alloc::boxed::Box;
 use forerun_core::reclaim::lru::TwoList;
 use forerun_core::reclaim::{Cache, Event, Queue, Reclaim, StreamId, Victim};
 use forerun_core::spec::{Param, Values};
-use forerun_core::split::Split;
 use forerun_core::table::{Frame, flag};
 use forerun_core::{Block, Extent, FileId, Nanos, ReaderId};
 
 use self::arrivals::Arrivals;
 use self::history::History;
+use self::part::Part;
 use self::ranking::Ranking;
-use crate::split::PERCENT;
 
 /// A run of blocks in the prefetch cache, ahead of its reader.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -74,7 +74,7 @@ pub trait Rank: core::fmt::Debug + Send {
 }
 
 /// Where our prefetch cache and that of Li and Shen 2005, sections 3.1 to 3.3, differ. The defaults are ours; theirs
-/// is `reclaims=1,ended_first=0,history_percent=40`.
+/// is `reclaims=1,ended_first=0,history_percent=40,step_percent=2`.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules {
     /// Blocks beyond the part move to the end of the ordinary cache that goes last, not read. Else they are given up:
@@ -84,6 +84,8 @@ pub struct Rules {
     is_ended_first: bool,
     /// Entries of the eviction history, for a hundred frames.
     history_percent: u32,
+    /// The part of the memory, as it begins.
+    part: Part,
 }
 
 impl Rules {
@@ -112,6 +114,10 @@ impl Rules {
             min: 0,
             max: 100,
         },
+        part::PERCENT,
+        part::STEP,
+        part::MARGIN,
+        part::EPOCH,
     ];
 
     /// By their parameters.
@@ -121,6 +127,7 @@ impl Rules {
             reclaims: values.get("reclaims") == 1,
             is_ended_first: values.get("ended_first") == 1,
             history_percent: values.get("history_percent") as u32,
+            part: Part::of(values),
         }
     }
 }
@@ -155,10 +162,9 @@ enum Order {
 struct PrefetchCache {
     order: Order,
     rules: Rules,
+    part: Part,
     ordinary: TwoList,
-    /// None is the part where the others begin.
-    split: Option<Box<dyn Split>>,
-    /// Kept if the split learns by it.
+    /// Kept if the part follows misses.
     history: Option<History>,
     /// Blocks of streams; of all readers, where the order is that of arrival.
     of_streams: u32,
@@ -187,9 +193,9 @@ impl PrefetchCache {
     fn of(order: Order, rules: Rules) -> Self {
         Self {
             order,
+            part: rules.part,
             rules,
             ordinary: TwoList::default(),
-            split: None,
             history: None,
             of_streams: 0,
             abandoned: Queue::default(),
@@ -283,9 +289,8 @@ impl PrefetchCache {
         {
             return Some(Victim::Frame(frame));
         }
-        let split = self.split.as_mut();
-        let percent = split.map_or(PERCENT.default, |split| split.percent(cache.now).into());
-        let target = u64::from(cache.frames) * percent / 100;
+        let percent = self.part.percent(cache.now);
+        let target = u64::from(cache.frames) * u64::from(percent) / 100;
         while u64::from(self.of_streams + self.abandoned.len()) > target {
             let Some(victim) = self.first_unread(cache) else {
                 break;
@@ -313,15 +318,10 @@ impl PrefetchCache {
 }
 
 impl Reclaim for PrefetchCache {
-    fn begin(&mut self, frames: u32, split: Option<Box<dyn Split>>) {
-        let learns = split.as_ref().is_some_and(|split| split.learns());
+    fn begin(&mut self, frames: u32) {
         let entries = u64::from(frames) * u64::from(self.rules.history_percent) / 100;
-        self.history = learns.then(|| History::new(entries));
-        self.split = split;
-    }
-
-    fn is_split(&self) -> bool {
-        true
+        let follows = self.part.follows_misses();
+        self.history = follows.then(|| History::new(entries));
     }
 
     fn uses_cpu_time(&self) -> bool {
@@ -378,14 +378,13 @@ impl Reclaim for PrefetchCache {
                 self.ordinary.inserted(cache, frame);
             }
             Event::Missed(extent) => {
-                let (Some(history), Some(split)) = (&mut self.history, &mut self.split) else {
+                let Some(history) = &mut self.history else {
                     return;
                 };
                 for block in extent.blocks() {
-                    if cache.find(extent.file, block).is_none()
-                        && let Some(miss) = history.take(extent.file, block)
-                    {
-                        split.missed(miss);
+                    let is_missing = cache.find(extent.file, block).is_none();
+                    if is_missing && history.take(extent.file, block) {
+                        self.part.missed();
                     }
                 }
             }
@@ -398,7 +397,7 @@ impl Reclaim for PrefetchCache {
         if let Some(history) = &mut self.history {
             let frame = victim.frame();
             let (file, block) = cache.block(frame);
-            history.add(file, block, cache.flags(frame) & flag::UNREAD != 0);
+            history.add(file, block);
         }
         Some(victim)
     }

@@ -16,7 +16,6 @@ const BASE: Preset = Preset {
     shape: "whole",
     dispatch: "fifo",
     reclaim: "lru",
-    split: "none",
     hinted: "none",
     unread_percent: 100,
     next_file: "none",
@@ -30,7 +29,6 @@ const BASE: Preset = Preset {
 /// in reclaim alone, whose parameters are the paper's [rules](crate::prefetch_cache::Rules).
 const SERVER: Preset = Preset {
     depth: "fixed(depth_bytes=524288)",
-    split: "gradient",
     ..BASE
 };
 
@@ -114,42 +112,41 @@ pub static LIST: &[Preset] = &[
         name: "access-history",
         summary: "on-demand readahead, 512 KiB, blocks fetched ahead and read in one two-list LRU",
         source: "Li and Shen 2005 section 4.2, AccessHistory",
-        split: "none",
         ..SERVER
     },
     Preset {
         name: "pc-access-history",
         summary: "the same with a prefetch cache: the block that arrived first goes first",
         source: "Li and Shen 2005 section 4.2, PC-AccessHistory",
-        reclaim: "fifo(reclaims=1,ended_first=0,history_percent=40)",
+        reclaim: "fifo(reclaims=1,ended_first=0,history_percent=40,step_percent=2)",
         ..SERVER
     },
     Preset {
         name: "pc-longest",
         summary: "the same: the last block of the longest stream goes first",
         source: "Li and Shen 2005 section 3.1, PC-Longest",
-        reclaim: "longest(reclaims=1,ended_first=0,history_percent=40)",
+        reclaim: "longest(reclaims=1,ended_first=0,history_percent=40,step_percent=2)",
         ..SERVER
     },
     Preset {
         name: "pc-coldest",
         summary: "the same: the last block of the stream not accessed for longest goes first",
         source: "Li and Shen 2005 section 3.1, PC-Coldest",
-        reclaim: "coldest(reclaims=1,ended_first=0,history_percent=40)",
+        reclaim: "coldest(reclaims=1,ended_first=0,history_percent=40,step_percent=2)",
         ..SERVER
     },
     Preset {
         name: "pc-coldest+",
         summary: "the same: the last block of the stream whose owner has computed most since its access",
         source: "Li and Shen 2005 section 3.1, PC-Coldest+",
-        reclaim: "coldest-cpu(reclaims=1,ended_first=0,history_percent=40)",
+        reclaim: "coldest-cpu(reclaims=1,ended_first=0,history_percent=40,step_percent=2)",
         ..SERVER
     },
     Preset {
         name: "pc-optimal",
         summary: "the same: blocks that their owners do not announce go first, the rest as in pc-coldest+",
         source: "Li and Shen 2005 section 4.2, the approximated optimum",
-        reclaim: "furthest(reclaims=1,ended_first=0,history_percent=40)",
+        reclaim: "furthest(reclaims=1,ended_first=0,history_percent=40,step_percent=2)",
         ..SERVER
     },
     Preset {

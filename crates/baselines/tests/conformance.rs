@@ -106,7 +106,6 @@ fn every_method_conforms() {
         // No rule of it has an excuse.
         |make, seed, _| conformance::reclaim(make, seed),
     );
-    run("split", forerun_baselines::split::LIST, conformance::split);
     run(
         "hinted",
         forerun_baselines::hinted::LIST,
@@ -150,7 +149,6 @@ fn no_name_is_in_a_list_twice() {
     names("shape", METHODS.shape);
     names("dispatch", METHODS.dispatch);
     names("reclaim", METHODS.reclaim);
-    names("split", METHODS.split);
     names("hinted", METHODS.hinted);
     names("next_file", METHODS.next_file);
     names("measure", METHODS.measure);

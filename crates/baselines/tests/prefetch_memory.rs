@@ -1,7 +1,7 @@
 //! Memory with a prefetch cache, in hard cases: less of it than a window for each reader, readers
 //! that stop, owners that are gone, clocks that run backward, hints that are wrong.
 //!
-//! Every reclaim method with a prefetch cache, with every split method. Whatever happens each read
+//! Every reclaim method with a prefetch cache, with parts that stay and parts that move. Whatever happens each read
 //! is answered once its device has answered, and in the end nothing is left ([`Rig::wind_down`]).
 
 #![allow(
@@ -28,12 +28,11 @@ const FILE_BLOCKS: u32 = 500;
 const BLOCKS: u32 = 320;
 
 /// Windows of half a mebibyte on devices whose costs are told, without a plan.
-fn settings(reclaim: &str, split: &str, memory: Bytes) -> Settings {
+fn settings(reclaim: &str, memory: Bytes) -> Settings {
     let preset = forerun_baselines::preset("linux-2.6.24").unwrap();
     let mut settings = preset.settings(memory).unwrap();
     settings.depth = Choice::parse("depth", METHODS.depth, "fixed(depth_bytes=524288)").unwrap();
     settings.reclaim = Choice::parse("reclaim", METHODS.reclaim, reclaim).unwrap();
-    settings.split = METHODS.split(split).unwrap();
     settings.hinted = None;
     settings
 }
@@ -69,18 +68,23 @@ impl Rig {
         rig
     }
 
-    /// Each method with a prefetch cache, with each split.
+    /// Each method with a prefetch cache, with each part.
     fn all() -> impl Iterator<Item = Self> {
         let memory = Table::memory_for(BLOCKS, 4096);
         let methods = forerun_baselines::reclaim::LIST.iter();
         methods.flat_map(move |method| {
             // So short an epoch that the part moves all the time.
-            ["none", "fixed(percent=60)", "gradient(epoch_ms=1)"]
-                .into_iter()
-                .map(move |split| {
-                    println!("{} {split}", method.spec.name);
-                    Self::of(settings(method.spec.name, split, memory))
-                })
+            [
+                "part_percent=25",
+                "part_percent=60",
+                "step_percent=2,epoch_ms=1",
+            ]
+            .into_iter()
+            .map(move |part| {
+                let reclaim = format!("{}({part})", method.spec.name);
+                println!("{reclaim}");
+                Self::of(settings(&reclaim, memory))
+            })
         })
     }
 
@@ -258,7 +262,7 @@ fn owners_that_go_with_reads_in_flight_and_clocks_that_run_backward_leave_nothin
 /// been fetched ahead, of reader 3 and of reader 0.
 fn lost_ahead(announce: impl Fn(&mut Rig)) -> [usize; 2] {
     let memory = Table::memory_for(BLOCKS, 4096);
-    let mut rig = Rig::of(settings("furthest", "gradient", memory));
+    let mut rig = Rig::of(settings("furthest(step_percent=2)", memory));
     for reader in [3, 0] {
         (0..8).for_each(|at| rig.round(&[reader], |_| at));
         if reader == 3 {
@@ -298,8 +302,8 @@ fn blocks_that_were_not_announced_go_before_those_of_a_stream_that_is_older() {
 fn hints_go_to_the_policy_if_there_is_one_and_else_to_a_method_that_asks_for_them() {
     let take = |settings| Engine::new(settings).unwrap().takes_hint(1);
     let memory = Bytes(1 << 20);
-    assert_eq!(take(settings("coldest-cpu", "fixed", memory)), None);
-    assert_eq!(take(settings("furthest", "fixed", memory)), Some(true));
+    assert_eq!(take(settings("coldest-cpu", memory)), None);
+    assert_eq!(take(settings("furthest", memory)), Some(true));
     let forerun = preset::default().settings(memory).unwrap();
     assert_eq!(take(forerun), Some(true));
 }
@@ -307,7 +311,7 @@ fn hints_go_to_the_policy_if_there_is_one_and_else_to_a_method_that_asks_for_the
 /// A part of the memory for hints; a list that does not fit is not judged by.
 #[test]
 fn hints_beyond_their_room_are_refused_and_give_it_back() {
-    let mut rig = Rig::of(settings("furthest", "fixed", Bytes(1 << 20)));
+    let mut rig = Rig::of(settings("furthest", Bytes(1 << 20)));
     let mut taken = 0;
     while rig.engine.takes_hint(1) == Some(true) {
         let (reader, place) = (taken % READERS, taken / READERS);

@@ -42,7 +42,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args as Group, Parser, ValueEnum};
 use forerun_baselines::METHODS;
 use forerun_core::spec::{Choice, Method};
-use forerun_core::{Bytes, depth, detect, dispatch, measure, next_file, reclaim, shape, split};
+use forerun_core::{Bytes, depth, detect, dispatch, measure, next_file, reclaim, shape};
 use forerun_sim::hinted::host::Notice;
 
 pub use self::advise::Advise;
@@ -144,11 +144,6 @@ pub struct Methods {
     #[arg(long, value_name = "METHOD", long_help = methods_help("reclaim", METHODS.reclaim))]
     #[arg(value_parser = |text: &str| Choice::parse("reclaim", METHODS.reclaim, text))]
     pub reclaim: Option<Choice<Box<dyn reclaim::Reclaim>>>,
-
-    /// Split method in place of the preset's, as name or name(param=value,..)
-    #[arg(long, value_name = "METHOD", long_help = methods_help("split", METHODS.split))]
-    #[arg(value_parser = |text: &str| Choice::parse("split", METHODS.split, text))]
-    pub split: Option<Choice<Box<dyn split::Split>>>,
 
     /// Next-file method in place of the preset's, as name or name(param=value,..), or none
     #[arg(long, value_name = "METHOD", long_help = methods_help("next-file", METHODS.next_file))]

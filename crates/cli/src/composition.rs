@@ -3,7 +3,6 @@
 //! Called by `read`, `bench`, `mount` and `simulate` once a preset. `forerun-core` accepts or
 //! refuses a combination; here its refusal only gets the name of the flag.
 
-use forerun_baselines::METHODS;
 use forerun_core::Settings;
 use forerun_core::methods::NONE;
 use forerun_core::preset::Preset;
@@ -30,11 +29,8 @@ pub fn settings(preset: &Preset, wanted: &Composition) -> Result<Settings, Failu
 /// Checks settings in which methods were put in place of the preset's.
 ///
 /// # Errors
-/// A value out of its range, a split that has nothing to split, or a bound for turns that there are not.
+/// A value out of its range, or a bound for turns that there are not.
 pub fn check(settings: &Settings, methods: &Methods) -> Result<(), Failure> {
-    if methods.split.is_some() {
-        settings.check_split(&METHODS).map_err(name_the_flag)?;
-    }
     if methods.longest_wait.is_some() && settings.dispatch.value(LONGEST_WAIT).is_none() {
         return Err(Failure::Usage(format!(
             "--longest-wait: readers have no turns with --dispatch {}",
@@ -77,9 +73,6 @@ pub fn replace(settings: &mut Settings, methods: &Methods) {
         settings.dispatch = bounded;
     }
     put(&mut settings.reclaim, &methods.reclaim);
-    if methods.split.is_some() {
-        settings.split.clone_from(&methods.split);
-    }
     if let Some(NextFile(method)) = &methods.next_file {
         settings.next_file.clone_from(method);
     }
@@ -100,13 +93,13 @@ pub fn name_the_flag(error: SettingsError) -> Failure {
             // Rounded down: the named limit must be accepted.
             size((maximum.0 >> 30 << 30).into())
         )),
-        split @ SettingsError::Split { .. } => Failure::Usage(format!("--{split} (--reclaim)")),
         other => other.into(),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use forerun_baselines::METHODS;
     use forerun_core::spec::Choice;
     use forerun_core::{Bytes, preset};
 
@@ -135,34 +128,6 @@ mod tests {
         let mut deeper = plain;
         deeper.depth = choice;
         assert_eq!(settings(preset, &wanted).unwrap(), deeper);
-    }
-
-    #[test]
-    fn a_split_of_a_memory_that_is_not_split_is_refused_with_the_methods_that_split() {
-        let preset = preset::find("forerun").unwrap();
-        for (split, reclaim, is_accepted) in [
-            ("gradient", None, false),
-            ("fixed(percent=30)", Some("exclusive"), false),
-            ("gradient", Some("coldest-cpu"), true),
-        ] {
-            let methods = Methods {
-                split: Some(Choice::parse("split", METHODS.split, split).unwrap()),
-                reclaim: reclaim
-                    .map(|text| Choice::parse("reclaim", METHODS.reclaim, text).unwrap()),
-                ..Methods::default()
-            };
-            let wanted = Composition {
-                methods,
-                ..memory(1 << 26)
-            };
-            let answer = settings(preset, &wanted).map_err(|failure| failure.to_string());
-            assert_eq!(answer.is_ok(), is_accepted, "{answer:?}");
-            if let Err(message) = answer {
-                let names = [split, reclaim.unwrap_or("lru"), "fifo, longest, coldest"];
-                assert!(names.iter().all(|name| message.contains(name)), "{message}");
-                assert!(message.starts_with("--split"), "{message}");
-            }
-        }
     }
 
     #[test]

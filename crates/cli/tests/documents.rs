@@ -145,7 +145,6 @@ fn families() -> Vec<PathBuf> {
         "depth",
         "shape",
         "reclaim",
-        "split",
         "hinted",
         "hinted/policy",
     ];

@@ -54,7 +54,7 @@ const FAMILIES: &[(&str, &str)] = &[
     ),
     (
         "crates/baselines/src",
-        "detect depth dispatch hinted measure next_file reclaim shape split",
+        "detect depth dispatch hinted measure next_file reclaim shape",
     ),
     (
         "crates/sim/src",

@@ -23,7 +23,6 @@ mod measure;
 mod next_file;
 mod reclaim;
 mod shape;
-mod split;
 pub mod stage;
 #[cfg(test)]
 mod tests;
@@ -44,7 +43,6 @@ pub use measure::measure;
 pub use next_file::next_file;
 pub use reclaim::reclaim;
 pub use shape::shape;
-pub use split::split;
 
 /// A rule of a family's interface.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -117,10 +115,6 @@ pub enum Rule {
     EndInside,
     /// Shape: a window ends as it was decided, with a strip behind the demand, or with a stripe.
     EndsWithStrip,
-    /// Split: neither part of the memory is empty.
-    PartInRange,
-    /// Split: a method that does not learn decides the same whatever is missed.
-    LearnsIsHonest,
     /// Hinted: a fetched block is absent and will be used.
     FetchMakesSense,
     /// Hinted: a victim is resident and not in use; there is none while a frame is empty.

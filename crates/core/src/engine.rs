@@ -136,7 +136,6 @@ impl Engine {
     pub fn new(settings: Settings) -> Result<Self, SettingsError> {
         settings.check()?;
         let reclaim = settings.reclaim.build();
-        let split = settings.split.as_ref().map(Choice::build);
         let (frames, block_bytes) = (settings.frames(), settings.block_bytes);
         let next_file = settings.next_file.as_ref().map(Choice::build);
         Ok(Self {
@@ -144,7 +143,7 @@ impl Engine {
                 plan: None,
                 files: next_file.map(|method| FilesAhead::new(method, settings.memory.0)),
             },
-            memory: Memory::new(frames, block_bytes, reclaim, split),
+            memory: Memory::new(frames, block_bytes, reclaim),
             readers: Readers::default(),
             queues: Queues::new(&settings),
             reads: Reads::default(),

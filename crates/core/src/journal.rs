@@ -4,7 +4,7 @@
 //! must give the outputs. Text, because a difference should be read by a person.
 //!
 //! ```text
-//! forerun-journal 3
+//! forerun-journal 4
 //! settings memory_bytes=268435456 block_bytes=4096 detect=ondemand ...
 //! < 0 file 1 device 0 at 0 bytes 104857600
 //! < 0 open 1 file 1
@@ -34,7 +34,7 @@ use crate::settings::{Settings, SettingsError};
 use crate::units::Nanos;
 
 /// First line of every journal; the number is the version of the format.
-pub const MAGIC: &str = "forerun-journal 3";
+pub const MAGIC: &str = "forerun-journal 4";
 
 /// The first word of a journal of any version.
 const NAME: &str = "forerun-journal";

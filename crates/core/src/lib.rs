@@ -60,7 +60,6 @@ pub mod reclaim;
 pub mod settings;
 pub mod shape;
 pub mod spec;
-pub mod split;
 mod stream;
 mod sync;
 pub mod table;

@@ -15,7 +15,6 @@ use alloc::vec::Vec;
 use crate::bits::Bits;
 use crate::budget::Shares;
 use crate::reclaim::{Cache, Event, Queue, Reclaim, Victim};
-use crate::split::Split;
 use crate::table::{Frame, Links, Table, flag};
 use crate::units::{Bytes, Nanos, ReaderId};
 use alloc::collections::BTreeMap;
@@ -53,13 +52,8 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    pub(crate) fn new(
-        frames: u32,
-        block_bytes: u32,
-        mut reclaim: Box<dyn Reclaim>,
-        split: Option<Box<dyn Split>>,
-    ) -> Self {
-        reclaim.begin(frames, split);
+    pub(crate) fn new(frames: u32, block_bytes: u32, mut reclaim: Box<dyn Reclaim>) -> Self {
+        reclaim.begin(frames);
         let charges = Charges {
             all: reclaim.bytes(),
             reclaim: reclaim.bytes(),

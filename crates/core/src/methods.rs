@@ -23,7 +23,6 @@ use crate::next_file::{self, NextFile};
 use crate::reclaim::{self, Reclaim};
 use crate::shape::{self, Shape};
 use crate::spec::{Choice, ChoiceError, Method};
-use crate::split::Split;
 
 /// See the [module](self): a list a family.
 pub struct Methods {
@@ -37,8 +36,6 @@ pub struct Methods {
     pub dispatch: &'static [Method<Box<dyn Dispatch>>],
     /// Which block is given up.
     pub reclaim: &'static [Method<Box<dyn Reclaim>>],
-    /// Where the memory is split, if the reclaim method keeps blocks fetched ahead apart.
-    pub split: &'static [Method<Box<dyn Split>>],
     /// How hints are followed.
     pub hinted: &'static [Method<Box<dyn Policy>>],
     /// Which file is opened next.
@@ -54,13 +51,12 @@ pub static SHIPPED: Methods = Methods {
     shape: shape::LIST,
     dispatch: dispatch::LIST,
     reclaim: reclaim::LIST,
-    split: &[],
     hinted: policy::LIST,
     next_file: next_file::LIST,
     measure: measure::LIST,
 };
 
-/// How settings say that no policy follows hints, that no method splits the memory, or that no file is opened ahead.
+/// How settings say that no policy follows hints, or that no file is opened ahead.
 pub const NONE: &str = "none";
 
 /// A method of a family by name and parameters, or [`NONE`].
@@ -90,14 +86,6 @@ impl Methods {
     /// There is no such method or parameter, or a value is out of its range.
     pub fn next_file(&self, text: &str) -> Result<Option<Choice<Box<dyn NextFile>>>, ChoiceError> {
         optional("next_file", self.next_file, text)
-    }
-
-    /// A split method by name and parameters, or [`NONE`].
-    ///
-    /// # Errors
-    /// There is no such method or parameter, or a value is out of its range.
-    pub fn split(&self, text: &str) -> Result<Option<Choice<Box<dyn Split>>>, ChoiceError> {
-        optional("split", self.split, text)
     }
 }
 

@@ -32,8 +32,6 @@ pub struct Preset {
     pub dispatch: &'static str,
     /// Reclaim method.
     pub reclaim: &'static str,
-    /// Where the memory is split, if the reclaim method keeps blocks fetched ahead apart, or `none`.
-    pub split: &'static str,
     /// Policy that follows hints, or `none`.
     pub hinted: &'static str,
     /// See [`Settings::unread_percent`].
@@ -73,7 +71,6 @@ const FORERUN: Preset = Preset {
     shape: "cost",
     dispatch: "continuing",
     reclaim: "lru(spare=3)",
-    split: "none",
     hinted: "forestall",
     unread_percent: UNREAD_PERCENT,
     next_file: "none",
@@ -178,7 +175,6 @@ impl Preset {
             depth: Choice::parse("depth", methods.depth, self.depth)?,
             dispatch: Choice::parse("dispatch", methods.dispatch, self.dispatch)?,
             reclaim: Choice::parse("reclaim", methods.reclaim, self.reclaim)?,
-            split: methods.split(self.split)?,
             shape: Choice::parse("shape", methods.shape, self.shape)?,
             hinted: methods.hinted(self.hinted)?,
             request_max: Bytes(1 << 20),

@@ -23,7 +23,6 @@ use alloc::boxed::Box;
 
 use crate::bits::Bits;
 use crate::spec::Method;
-use crate::split::Split;
 use crate::stream::Streams;
 use crate::table::{Found, Frame, Links, NO_LINK, Table, flag};
 use crate::units::{Block, Extent, FileId, Nanos, ReaderId};
@@ -275,14 +274,8 @@ impl Victim {
 /// # Ok::<(), forerun_core::settings::SettingsError>(())
 /// ```
 pub trait Reclaim: core::fmt::Debug + Send {
-    /// The memory has so many frames, and is split there, if it is to be. The first call, and the
-    /// only one.
-    fn begin(&mut self, _frames: u32, _split: Option<Box<dyn Split>>) {}
-    /// Whether blocks fetched ahead stand apart, in a part of the memory that a
-    /// [split](crate::split) method may give.
-    fn is_split(&self) -> bool {
-        false
-    }
+    /// The memory has so many frames. The first call, and the only one.
+    fn begin(&mut self, _frames: u32) {}
     /// Whether it decides by [`Event::CpuTime`]: else no driver tells any.
     fn uses_cpu_time(&self) -> bool {
         false

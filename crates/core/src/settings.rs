@@ -5,7 +5,6 @@
 
 use alloc::boxed::Box;
 use alloc::string::{String, ToString};
-use alloc::vec::Vec;
 use core::fmt;
 use core::str::FromStr;
 
@@ -15,7 +14,7 @@ use crate::methods::{Methods, NONE};
 use crate::spec::{Choice, ChoiceError, Or};
 use crate::table::Table;
 use crate::units::Bytes;
-use crate::{depth, detect, dispatch, next_file, reclaim, shape, split};
+use crate::{depth, detect, dispatch, next_file, reclaim, shape};
 
 /// Everything that decides how an engine behaves.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -36,9 +35,6 @@ pub struct Settings {
     pub dispatch: Choice<Box<dyn dispatch::Dispatch>>,
     /// The reclaim method.
     pub reclaim: Choice<Box<dyn reclaim::Reclaim>>,
-    /// Where the memory is split, if the reclaim method keeps blocks fetched ahead apart; none is
-    /// where the method splits it of itself.
-    pub split: Option<Choice<Box<dyn split::Split>>>,
     /// The method for hints of coming reads; none ignores them.
     pub hinted: Option<Choice<Box<dyn Policy>>>,
     /// Longest single fetch, from one block to 1 GiB. Longer windows become several fetches, queued
@@ -82,15 +78,6 @@ pub enum SettingsError {
     InFlight(u32),
     /// A share of zero or above 100 %.
     UnreadPercent(u8),
-    /// A split of a memory that is not split.
-    Split {
-        /// The split method.
-        split: String,
-        /// The reclaim method.
-        reclaim: &'static str,
-        /// Those that keep blocks fetched ahead apart.
-        accepted: Vec<&'static str>,
-    },
     /// A method that does not exist or takes other parameters.
     Choice(ChoiceError),
     /// A settings line that cannot be read.
@@ -129,16 +116,6 @@ impl fmt::Display for SettingsError {
                     "{p} % of memory for unread blocks: must lie from 1 to 100"
                 )
             }
-            Self::Split {
-                split,
-                reclaim,
-                accepted,
-            } => write!(
-                f,
-                "split {split}: the reclaim method {reclaim} keeps no blocks fetched ahead apart; \
-                 those that do are {}",
-                accepted.join(", ")
-            ),
             Self::Choice(e) => e.fmt(f),
             Self::Line(what) => write!(f, "settings line: {what}"),
         }
@@ -188,27 +165,6 @@ impl Settings {
         Ok(())
     }
 
-    /// Checks that the split method has something to decide: not part of [`check`](Self::check),
-    /// because one without is harmless, and journals have it. The lists are those of the message.
-    ///
-    /// # Errors
-    /// The reclaim method keeps all blocks in one order.
-    pub fn check_split(&self, methods: &Methods) -> Result<(), SettingsError> {
-        let is_split = |method: &Choice<Box<dyn reclaim::Reclaim>>| method.build().is_split();
-        let Some(split) = self.split.as_ref().filter(|_| !is_split(&self.reclaim)) else {
-            return Ok(());
-        };
-        let accepted = methods
-            .reclaim
-            .iter()
-            .filter(|method| is_split(&Choice::of(method)));
-        Err(SettingsError::Split {
-            split: split.to_string(),
-            reclaim: self.reclaim.spec().name,
-            accepted: accepted.map(|method| method.spec.name).collect(),
-        })
-    }
-
     /// How many blocks fit the memory once the bookkeeping is paid.
     #[must_use]
     pub fn frames(&self) -> u32 {
@@ -236,10 +192,9 @@ impl fmt::Display for Settings {
         )?;
         write!(
             f,
-            " next_file={} measure={} split={} shape={}",
+            " next_file={} measure={} shape={}",
             Or(self.next_file.as_ref(), NONE),
             self.measure,
-            Or(self.split.as_ref(), NONE),
             self.shape
         )
     }
@@ -281,7 +236,6 @@ impl Settings {
             hinted: methods.hinted(next("hinted")?)?,
             next_file: methods.next_file(next("next_file")?)?,
             measure: Choice::parse("measure", methods.measure, next("measure")?)?,
-            split: methods.split(next("split")?)?,
             shape: Choice::parse("shape", methods.shape, next("shape")?)?,
         };
         settings.check()?;

@@ -16,7 +16,6 @@ use std::fmt;
 use forerun_baselines::METHODS;
 use forerun_core::reclaim::Reclaim;
 use forerun_core::spec::Choice;
-use forerun_core::split::Split;
 use forerun_sim::device::scheduler::{self, Scheduler};
 use forerun_sim::workload::{self, Workload};
 use forerun_surface::quantity::{parse_duration, parse_size};
@@ -275,38 +274,23 @@ pub(crate) fn reclaim(
     mut reclaim: Choice<Box<dyn Reclaim>>,
     with: &Knobs,
 ) -> Result<Choice<Box<dyn Reclaim>>, Broken> {
+    let fixed = with.number(PREFETCH_CACHE);
     let params = [
-        ("reclaims", RECLAIMS),
-        ("ended_first", ENDED_FIRST),
-        ("history_percent", HISTORY),
+        ("reclaims", with.number(RECLAIMS)),
+        ("ended_first", with.number(ENDED_FIRST)),
+        ("history_percent", with.number(HISTORY)),
+        ("part_percent", fixed),
+        ("step_percent", fixed.map_or(with.number(STEP), |_| Some(0))),
+        ("epoch_ms", with.number(EPOCH).map(|ns| ns / 1_000_000)),
     ];
-    for (param, knob) in params {
-        if let Some(value) = with.number(knob)
+    for (param, value) in params {
+        if let Some(value) = value
             && reclaim.value(param).is_some()
         {
             reclaim = reclaim.with(param, value)?;
         }
     }
     Ok(reclaim)
-}
-
-/// A split of the memory, with the values that were set.
-pub(crate) fn split(
-    mut split: Choice<Box<dyn Split>>,
-    with: &Knobs,
-) -> Result<Choice<Box<dyn Split>>, Broken> {
-    if let Some(percent) = with.number(PREFETCH_CACHE) {
-        return Ok(Choice::parse("split", METHODS.split, "fixed")?.with("percent", percent)?);
-    }
-    let epoch_ms = with.number(EPOCH).map(|ns| ns / 1_000_000);
-    for (param, value) in [("epoch_ms", epoch_ms), ("unit_percent", with.number(STEP))] {
-        if let Some(value) = value
-            && split.value(param).is_some()
-        {
-            split = split.with(param, value)?;
-        }
-    }
-    Ok(split)
 }
 
 /// Whether runs of a paper are drawn from a seed.

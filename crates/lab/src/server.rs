@@ -46,7 +46,8 @@ pub const REQUEST: Bytes = Bytes(1 << 20);
 /// Requests of the engine that the scheduler sees: all.
 const REQUESTS_MAX: u32 = 1 << 16;
 
-/// The most that a split may give.
+/// The parameter of reclaim methods with a prefetch cache: where its part begins. And its most.
+const PART: &str = "part_percent";
 const PREFETCHED_PERCENT_MAX: u64 = 99;
 
 /// See the [module](self).
@@ -119,14 +120,14 @@ impl ServerRun {
         let settings = preset.settings(self.cache(with));
         let mut settings = settings.map_err(|error| refused(&error))?;
         settings.detect = Choice::parse("detect", METHODS.detect, self.detect)?;
-        settings.reclaim = knobs::reclaim(settings.reclaim, with)?;
+        let mut reclaim = settings.reclaim;
+        if reclaim.value(PART).is_some() {
+            reclaim = reclaim.with(PART, self.prefetched_percent(with))?;
+        }
+        settings.reclaim = knobs::reclaim(reclaim, with)?;
         settings.request_max = self.request;
         // The queue is that of the disk scheduler.
         settings.in_flight_max = REQUESTS_MAX;
-        if let Some(split) = settings.split.take() {
-            let split = split.with("percent", self.prefetched_percent(with))?;
-            settings.split = Some(knobs::split(split, with)?);
-        }
         if let Some(depth) = self.depth {
             settings.depth = Choice::parse("depth", METHODS.depth, depth)?;
         }

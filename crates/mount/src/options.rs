@@ -151,7 +151,6 @@ fn as_flag(option: &[u8]) -> OsString {
         b"shape",
         b"dispatch",
         b"reclaim",
-        b"split",
         b"next_file",
         b"measure",
     ];

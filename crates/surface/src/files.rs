@@ -580,7 +580,7 @@ mod tests {
         let at = |name: &str| folder.path().join(name);
         for (name, content, is_replaced) in [
             ("empty", "", true),
-            ("present", "forerun-journal 3\nsettings", true),
+            ("present", "forerun-journal 4\nsettings", true),
             ("older", "forerun-journal 1\n", true),
             ("film", "\0\0\0\u{18}ftyp", false),
             ("short", "forerun", false),

@@ -87,7 +87,6 @@ class Options(_Reading, total=False):
     dispatch: str
     longest_wait: str
     reclaim: str | Method
-    split: str
     next_file: str
     measure: str
 

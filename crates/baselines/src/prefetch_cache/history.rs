@@ -1,9 +1,9 @@
-//! The eviction history: which blocks were given up not long ago, and whether they had been read.
+//! The eviction history: which blocks were given up not long ago, unread or read.
 //!
-//! A miss on one of them tells how the memory is split ([`forerun_core::split`]). Li and Shen 2005,
+//! A miss on one of them moves the [part](super::part). Li and Shen 2005,
 //! section 3.3, keep 20 bytes for each of up to 40 % of the pages. With the table and its links
-//! that would be more than 0.4 % of the memory; here an entry is 15 bits of the block's hash and
-//! one that says whether it was unread, in buckets of eight:
+//! that would be more than 0.4 % of the memory; here an entry is 15 bits of the block's hash, in
+//! buckets of eight:
 //!
 //! ```text
 //! bucket = hash of (file, block)      [ newest .. oldest ]: an entry more pushes the oldest out
@@ -16,13 +16,11 @@
 
 use alloc::boxed::Box;
 
-use forerun_core::split::Miss;
 use forerun_core::table::hash;
 use forerun_core::{Block, FileId};
 
 /// Entries of a bucket.
 const BUCKET: usize = 8;
-const UNREAD: u16 = 1;
 const EMPTY: u16 = 0;
 
 #[derive(Debug)]
@@ -39,38 +37,37 @@ impl History {
         size_of_val(&*self.0) as u64
     }
 
-    /// The bucket of a block, and its entry if it was read; none if the memory is too small for a
-    /// history.
+    /// The bucket of a block, and its entry; none if the memory is too small for a history.
     fn place(&mut self, file: FileId, block: Block) -> Option<(&mut [u16; BUCKET], u16)> {
         let hash = hash(file, block);
         let at = (u128::from(hash << 15) * self.0.len() as u128) >> u64::BITS;
         // The bits that do not choose the bucket.
         let tag = ((hash >> 49) as u16).max(1);
-        Some((self.0.get_mut(at as usize)?, tag << 1))
+        Some((self.0.get_mut(at as usize)?, tag))
     }
 
     /// A block was given up.
-    pub(super) fn add(&mut self, file: FileId, block: Block, is_unread: bool) {
+    pub(super) fn add(&mut self, file: FileId, block: Block) {
         let Some((bucket, entry)) = self.place(file, block) else {
             return;
         };
-        let same = |known: &u16| known & !UNREAD == entry;
-        let last = bucket.iter().position(same).unwrap_or(BUCKET - 1);
+        let last = bucket.iter().position(|known| *known == entry);
+        let last = last.unwrap_or(BUCKET - 1);
         bucket[..=last].rotate_right(1);
-        bucket[0] = entry | u16::from(is_unread);
+        bucket[0] = entry;
     }
 
-    /// A block is missing: takes its entry, if it has one.
-    pub(super) fn take(&mut self, file: FileId, block: Block) -> Option<Miss> {
-        let (bucket, entry) = self.place(file, block)?;
-        let at = bucket.iter().position(|known| known & !UNREAD == entry)?;
-        let was_unread = bucket[at] & UNREAD != 0;
+    /// A block is missing: takes its entry. Whether it had one.
+    pub(super) fn take(&mut self, file: FileId, block: Block) -> bool {
+        let Some((bucket, entry)) = self.place(file, block) else {
+            return false;
+        };
+        let Some(at) = bucket.iter().position(|known| *known == entry) else {
+            return false;
+        };
         bucket[at..].rotate_left(1);
         bucket[BUCKET - 1] = EMPTY;
-        Some(match was_unread {
-            true => Miss::Prefetch,
-            false => Miss::Cache,
-        })
+        true
     }
 }
 
@@ -82,22 +79,19 @@ mod tests {
     const FILE: FileId = FileId(3);
 
     #[test]
-    fn a_block_given_up_is_found_once_as_what_it_was_and_others_are_not() {
+    fn a_block_given_up_is_found_once_and_others_are_not() {
         let mut history = History::new(1_000);
         for block in 0..400 {
-            history.add(FILE, Block(block), block % 2 == 0);
+            history.add(FILE, Block(block));
         }
-        // Given up again, read meanwhile.
-        history.add(FILE, Block(0), false);
-        assert_eq!(history.take(FILE, Block(0)), Some(Miss::Cache));
-        assert_eq!(history.take(FILE, Block(0)), None);
-        let found = (1..400).filter(|block| {
-            let expected = [Miss::Prefetch, Miss::Cache][*block as usize % 2];
-            history.take(FILE, Block(*block)) == Some(expected)
-        });
+        // Given up again.
+        history.add(FILE, Block(0));
+        assert!(history.take(FILE, Block(0)));
+        assert!(!history.take(FILE, Block(0)));
+        let found = (1..400).filter(|block| history.take(FILE, Block(*block)));
         assert!(found.count() > 380, "buckets are filled evenly");
-        let strangers = (0..10_000).map(|block| history.take(FileId(4), Block(block)));
-        assert!(strangers.flatten().count() < 20);
+        let strangers = (0..10_000).filter(|block| history.take(FileId(4), Block(*block)));
+        assert!(strangers.count() < 20);
     }
 
     #[test]
@@ -105,11 +99,11 @@ mod tests {
         let frames = 1 << 16;
         let mut history = History::new(u64::from(frames) * 8 / 100);
         for block in 0..200_000 {
-            history.add(FILE, Block(block), true);
+            history.add(FILE, Block(block));
         }
         let mut known = |blocks: core::ops::Range<u32>| {
-            let taken = blocks.map(|block| history.take(FILE, Block(block)));
-            taken.flatten().count()
+            let taken = blocks.filter(|block| history.take(FILE, Block(*block)));
+            taken.count()
         };
         assert!(known(196_000..200_000) > 3_600);
         assert!(known(0..10_000) < 20);
@@ -117,6 +111,6 @@ mod tests {
         assert!(bytes * 1000 <= u64::from(frames) * 4096 * 4, "{bytes}");
         // A driver needs 0.01 % beside.
         assert!(bytes * 100_000 <= u64::from(frames) * 4096 * 388, "{bytes}");
-        assert_eq!(History::new(7).take(FILE, Block(0)), None);
+        assert!(!History::new(7).take(FILE, Block(0)));
     }
 }

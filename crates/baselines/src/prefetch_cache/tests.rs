@@ -6,7 +6,6 @@ use std::vec::Vec;
 
 use forerun_core::conformance::stage::Stage;
 use forerun_core::spec::Choice;
-use forerun_core::split::Miss;
 
 use super::*;
 use crate::reclaim::{LIST, coldest, coldest_cpu, furthest, longest};
@@ -59,41 +58,14 @@ fn rank_of(method: &str) -> Box<dyn Rank> {
     }
 }
 
-/// A split that counts misses, and a part of so many per cent.
-#[derive(Debug)]
-struct Part(u8);
+/// Our rules, and with the paper's in one place each: `reclaims`, `ended_first` and `history_percent`.
+const OURS: [u64; 3] = [0, 1, 8];
+const RECLAIMS: [u64; 3] = [1, 1, 8];
+const ENDED_AS_OTHERS: [u64; 3] = [0, 0, 8];
 
-impl Split for Part {
-    fn learns(&self) -> bool {
-        true
-    }
-
-    fn missed(&mut self, miss: Miss) {
-        self.0 += match miss {
-            Miss::Prefetch => 1,
-            Miss::Cache => 10,
-        };
-    }
-
-    fn percent(&mut self, _: Nanos) -> u8 {
-        self.0
-    }
-}
-
-/// Our rules, and with the paper's in one place each.
-const OURS: Rules = Rules {
-    reclaims: false,
-    is_ended_first: true,
-    history_percent: 8,
-};
-const RECLAIMS: Rules = Rules {
-    reclaims: true,
-    ..OURS
-};
-const ENDED_AS_OTHERS: Rules = Rules {
-    is_ended_first: false,
-    ..OURS
-};
+/// A part that stays, in per cent, and one that follows misses, in steps of 2 %.
+const HALF: [u64; 2] = [50, 0];
+const FOLLOWS: [u64; 2] = [1, 2];
 
 /// Two readers of one file.
 struct Rig {
@@ -109,17 +81,18 @@ impl Rig {
     }
 
     fn with(method: &str, percent: u64, frames: u32) -> Self {
-        Self::by(OURS, method, percent, frames)
+        Self::by(OURS, method, [percent, 0], frames)
     }
 
-    fn by(rules: Rules, method: &str, percent: u64, frames: u32) -> Self {
+    fn by(rules: [u64; 3], method: &str, part: [u64; 2], frames: u32) -> Self {
         let order = match method {
             "fifo" => Order::Arrival(Arrivals::default()),
             _ => Order::Ranked(Ranking::new(rank_of(method))),
         };
-        let split = crate::split::fixed::METHOD.of(&[percent]);
+        let values = [&rules[..], &part[..]].concat();
+        let rules = Rules::of(&Values::new(Rules::PARAMS, &values));
         let mut method = PrefetchCache::of(order, rules);
-        method.begin(frames, Some(split));
+        method.begin(frames);
         Self {
             stage: Stage::new(frames),
             method,
@@ -229,14 +202,14 @@ fn by_the_papers_rule_blocks_of_a_closed_file_go_first_only_above_the_part() {
         (OURS, [1000, 1001, 1002, 0, 1, 2, 19]),
         (ENDED_AS_OTHERS, [0, 1, 2, 1000, 1001, 1002, 19]),
     ] {
-        let mut rig = Rig::by(rules, "longest", 50, 200);
+        let mut rig = Rig::by(rules, "longest", HALF, 200);
         rig.fetch(0, 0, 20);
         rig.read(0, 0, 3);
         rig.fetch(1, 1000, 3);
         rig.close(1);
         assert_eq!(rig.victims(7), expected, "{rules:?}");
     }
-    let mut rig = Rig::by(ENDED_AS_OTHERS, "longest", 50, 200);
+    let mut rig = Rig::by(ENDED_AS_OTHERS, "longest", HALF, 200);
     rig.fetch(0, 0, 101);
     rig.read(0, 0, 1);
     rig.fetch(1, 1000, 3);
@@ -251,7 +224,7 @@ fn by_the_papers_rule_blocks_of_a_closed_file_go_first_only_above_the_part() {
 #[test]
 fn by_the_papers_rule_blocks_above_the_part_go_behind_the_ordinary_cache_and_may_be_read_there() {
     for (method, above) in [("longest", [59, 58, 57, 56]), ("fifo", [3, 4, 5, 6])] {
-        let mut rig = Rig::by(RECLAIMS, method, 50, 200);
+        let mut rig = Rig::by(RECLAIMS, method, HALF, 200);
         rig.fetch(0, 0, 60);
         rig.read(0, 0, 3);
         rig.fetch(1, 1000, 47);
@@ -265,19 +238,20 @@ fn by_the_papers_rule_blocks_above_the_part_go_behind_the_ordinary_cache_and_may
         assert_eq!((read, rest), (vec![1, 2], above.to_vec()), "{method}");
     }
     // Those of a closed file move as well, and the first of those left goes.
-    let mut rig = Rig::by(RECLAIMS, "longest", 50, 200);
+    let mut rig = Rig::by(RECLAIMS, "longest", HALF, 200);
     rig.fetch(0, 0, 60);
     rig.read(0, 0, 3);
     rig.close(0);
     rig.fetch(1, 1000, 47);
     assert_eq!(rig.victims(2), [7, 8]);
-    let mut rig = Rig::by(RECLAIMS, "longest", 50, 2000);
-    rig.method.begin(2000, Some(Box::new(Part(1))));
+    let mut rig = Rig::by(RECLAIMS, "longest", FOLLOWS, 2000);
     rig.fetch(0, 0, 40);
     assert_eq!(rig.victims(2), [39, 38]);
     rig.tell(Event::Missed(Rig::extent(38, 2)));
-    let percent = rig.method.split.as_mut().unwrap().percent(Nanos(0));
-    assert_eq!(percent, 3, "lost unread, as from the prefetch cache");
+    assert_eq!(
+        rig.method.part.misses, 2,
+        "lost unread, as from the prefetch cache"
+    );
 }
 
 #[test]
@@ -428,31 +402,25 @@ fn the_stream_whose_owner_computed_most_since_its_access_goes_before_an_older_on
 }
 
 #[test]
-fn a_miss_on_a_block_given_up_not_long_ago_is_told_to_a_split_that_learns() {
-    let mut rig = Rig::new(2000);
-    rig.method.begin(2000, Some(Box::new(Part(1))));
+fn a_miss_on_a_block_given_up_not_long_ago_counts_where_the_part_follows_misses() {
+    let mut rig = Rig::by(OURS, "longest", FOLLOWS, 2000);
     rig.fetch(0, 0, 40);
     rig.read(0, 0, 2);
     assert_eq!(rig.victims(10)[0], 39);
     rig.tell(Event::Missed(Rig::extent(30, 2)));
-    let percent = |rig: &mut Rig| rig.method.split.as_mut().unwrap().percent(Nanos(0));
-    assert_eq!(percent(&mut rig), 3, "both unread");
+    assert_eq!(rig.method.part.misses, 2, "both unread");
     rig.tell(Event::Missed(Rig::extent(0, 2)));
-    assert_eq!(percent(&mut rig), 3, "resident");
+    assert_eq!(rig.method.part.misses, 2, "resident");
     rig.victims(20);
     rig.tell(Event::Missed(Rig::extent(0, 2)));
-    assert_eq!(percent(&mut rig), 23, "both read");
+    assert_eq!(rig.method.part.misses, 4, "both read");
 }
 
 #[test]
 fn the_history_has_an_entry_of_two_bytes_for_each_of_so_many_per_cent_of_the_frames() {
     for (history_percent, bytes) in [(0, 0), (8, 320), (40, 1600), (100, 4000)] {
-        let rules = Rules {
-            history_percent,
-            ..OURS
-        };
-        let mut rig = Rig::by(rules, "longest", 50, 2000);
-        rig.method.begin(2000, Some(Box::new(Part(1))));
+        let rules = [0, 1, history_percent];
+        let rig = Rig::by(rules, "longest", FOLLOWS, 2000);
         let history = rig.method.history.as_ref().unwrap();
         assert_eq!(history.bytes(), bytes, "{history_percent} %");
     }
@@ -469,8 +437,4 @@ fn a_method_says_which_facts_it_uses() {
     assert_eq!(uses("coldest"), (false, false));
     assert_eq!(uses("coldest-cpu"), (true, false));
     assert_eq!(uses("furthest"), (true, true));
-    assert!(
-        LIST.iter()
-            .all(|method| Choice::of(method).build().is_split())
-    );
 }

@@ -128,8 +128,7 @@ pub(super) fn in_order(arg: Arg) -> Arg {
             arg.help_heading(Resettable::Reset).display_order(1)
         }
         "preset" | "emulate" | "backend" | "journal" => arg.help_heading("Research"),
-        "detect" | "depth" | "shape" | "dispatch" | "reclaim" | "split" | "next_file"
-        | "measure" => {
+        "detect" | "depth" | "shape" | "dispatch" | "reclaim" | "next_file" | "measure" => {
             let help = arg.get_help().cloned().unwrap_or_default();
             let long = format!("{help} (see `forerun list methods`)");
             arg.help_heading("Research").long_help(long)

@@ -22,7 +22,6 @@ const LISTED: &[(&str, &str)] = &[
     ("shape", "shape"),
     ("dispatch", "dispatch"),
     ("reclaim", "reclaim"),
-    ("split", "split"),
     ("next_file", "next_file"),
     ("measure_method", "measure"),
     ("hinted", "hinted"),

@@ -114,7 +114,6 @@ fn families(what: Option<Listed>) -> Vec<Family> {
         families.push(("shape", specs(METHODS.shape)));
         families.push(("dispatch", specs(METHODS.dispatch)));
         families.push(("reclaim", specs(METHODS.reclaim)));
-        families.push(("split", specs(METHODS.split)));
         families.push(("next_file", specs(METHODS.next_file)));
         families.push(("measure", specs(METHODS.measure)));
     }
@@ -280,13 +279,12 @@ fn papers(width: usize, text: &str) -> String {
 
 fn composition(preset: &Preset) -> String {
     format!(
-        "detect={} depth={} shape={} dispatch={} reclaim={} split={} hinted={} unread_percent={} next_file={} measure={}",
+        "detect={} depth={} shape={} dispatch={} reclaim={} hinted={} unread_percent={} next_file={} measure={}",
         preset.detect,
         preset.depth,
         preset.shape,
         preset.dispatch,
         preset.reclaim,
-        preset.split,
         preset.hinted,
         preset.unread_percent,
         preset.next_file,
@@ -374,7 +372,6 @@ fn json_of_preset(preset: &Preset) -> Value {
         "shape": preset.shape,
         "dispatch": preset.dispatch,
         "reclaim": preset.reclaim,
-        "split": preset.split,
         "hinted": preset.hinted,
         "unread_percent": preset.unread_percent,
         "next_file": preset.next_file,

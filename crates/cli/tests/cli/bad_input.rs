@@ -343,8 +343,6 @@ fn what_cannot_be_combined() {
         "bench --journal /nowhere/j",
         "read --next-file history Cargo.toml",
         "bench --next-file none",
-        "read --split gradient Cargo.toml",
-        "bench --reclaim lru --split fixed(percent=30)",
     ]);
     assert_data_eq!(
         said,
@@ -367,10 +365,6 @@ $ forerun read --next-file history Cargo.toml
 forerun: --next-file history(confirm=2,files=4096,bytes=262144,links=65536): programs walk folders below a mount only
 $ forerun bench --next-file none
 forerun: --next-file none: programs walk folders below a mount only
-$ forerun read --split gradient Cargo.toml
-forerun: --split gradient(percent=25,unit_percent=2,margin_percent=10,epoch_ms=1000): the reclaim method exclusive keeps no blocks fetched ahead apart; those that do are fifo, longest, coldest, coldest-cpu, furthest (--reclaim)
-$ forerun bench --reclaim lru --split fixed(percent=30)
-forerun: --split fixed(percent=30): the reclaim method lru keeps no blocks fetched ahead apart; those that do are fifo, longest, coldest, coldest-cpu, furthest (--reclaim)
 
 "#]]
     );

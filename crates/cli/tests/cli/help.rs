@@ -103,7 +103,6 @@ Research:
       --shape <METHOD>     Shape method in place of the preset's, as name or name(param=value,..)
       --dispatch <METHOD>  Dispatch method in place of the preset's, as name or name(param=value,..)
       --reclaim <METHOD>   Reclaim method in place of the preset's, as name or name(param=value,..)
-      --split <METHOD>     Split method in place of the preset's, as name or name(param=value,..)
       --measure <METHOD>   Measure method in place of the preset's, as name or name(param=value,..)
       --emulate <COST>     Emulate a device of this cost: switching=8ms,rate=80MB/s[,servers=1];
                            with disks=4,strip=64KiB an array of them, and with raid10, raid5 or
@@ -186,7 +185,6 @@ Engine:
                              less [default: 3s]
       --reclaim <METHOD>     Reclaim method in place of the preset's, as name or
                              name(param=value,..)
-      --split <METHOD>       Split method in place of the preset's, as name or name(param=value,..)
       --measure <METHOD>     Measure method in place of the preset's, as name or
                              name(param=value,..)
 

@@ -101,10 +101,10 @@ fn what_is_no_journal_is_bad_input_with_its_line() {
     let cases = [
         (String::new(), "line 1: not a journal[..]"),
         ("hello\n".to_owned(), "line 1: not a journal[..]"),
-        ("forerun-journal 3\n".to_owned(), "line 2: [..]"),
+        ("forerun-journal 4\n".to_owned(), "line 2: [..]"),
         (
-            text.replacen("forerun-journal 3", "forerun-journal 1", 1),
-            "line 1: a journal of version \"1\"[..]",
+            text.replacen("forerun-journal 4", "forerun-journal 3", 1),
+            "line 1: a journal of version \"3\"[..]",
         ),
         (
             text.replacen("detect=", "detects=", 1),

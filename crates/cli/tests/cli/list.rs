@@ -129,7 +129,6 @@ fn json_is_one_object_with_a_key_a_family() {
             "schedulers",
             "shape",
             "simulated",
-            "split",
             "workloads"
         ]
     );
@@ -175,8 +174,8 @@ fn a_name_in_place_of_a_part_shows_its_entries_with_the_differences_from_the_pap
     let differences = json["hinted"][0]["differences"].as_array().unwrap();
     assert!(differences.iter().all(|one| one["rule"].is_string()) && !differences.is_empty());
     // Two families have one of that name.
-    let json: Value = serde_json::from_str(&output_of("list fixed --format json")).unwrap();
-    assert!(json["depth"].is_array() && json["split"].is_array());
+    let json: Value = serde_json::from_str(&output_of("list fifo --format json")).unwrap();
+    assert!(json["dispatch"].is_array() && json["reclaim"].is_array());
 }
 
 #[test]

@@ -13,7 +13,6 @@ use alloc::vec::Vec;
 use super::{Broken, Random, Rule};
 use crate::memory::Memory;
 use crate::reclaim::{Event, Reclaim, StreamsAhead, Victim};
-use crate::split::Split;
 use crate::stream::Streams;
 use crate::table::{Frame, flag};
 use crate::units::{Block, Extent, FileId, Nanos, ReaderId};
@@ -44,16 +43,6 @@ pub fn reclaim(make: &dyn Fn() -> Box<dyn Reclaim>, seed: u64) -> Result<(), Bro
 
 type Checked<T> = Result<T, (Rule, String)>;
 
-/// A split in per cent.
-#[derive(Debug)]
-struct Part(u8);
-
-impl Split for Part {
-    fn percent(&mut self, _now: Nanos) -> u8 {
-        self.0
-    }
-}
-
 struct ReclaimRun {
     memory: Memory,
     random: Random,
@@ -67,8 +56,7 @@ struct ReclaimRun {
 
 impl ReclaimRun {
     fn new(method: Box<dyn Reclaim>, seed: u64) -> Self {
-        let split = Part([1, 25, 50, 99][seed as usize % 4]);
-        let mut memory = Memory::new(FRAMES, 4096, method, Some(Box::new(split)));
+        let mut memory = Memory::new(FRAMES, 4096, method);
         memory.begin_holding();
         let readers = (0..READERS).map(|_| (Streams::default(), 0));
         Self {

@@ -84,7 +84,6 @@ impl Draw<'_> {
             settings.shape = self.method(METHODS.shape);
             settings.dispatch = self.method(METHODS.dispatch);
             settings.reclaim = self.method(METHODS.reclaim);
-            settings.split = Some(self.method(METHODS.split));
         }
         if self.flag() {
             settings.measure = self.method(METHODS.measure);

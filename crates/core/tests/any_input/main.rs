@@ -35,7 +35,7 @@ fn bytes(seed: u64) -> Vec<u8> {
 #[test]
 fn every_input_is_taken_and_refused_and_reads_are_deferred() {
     let mut seen = Seen::default();
-    for seed in 0..120 {
+    for seed in 0..160 {
         run(&bytes(seed), &mut seen);
     }
     println!("{seen:?}");

@@ -48,7 +48,7 @@ use crate::workload;
 /// let disk = Disk::named("hp97560", None)?;
 /// let grid = Grid::new(&input, &disk, Nanos(500_000));
 /// let [lru, forestall] = ["demand-lru", "forestall"].map(|name| {
-///     let run = grid.plan(&name.parse().unwrap(), Some(2), 1280, &|_| Ok(())).unwrap();
+///     let run = grid.plan(&name.parse().unwrap(), Some(2), 1280, &|_| ()).unwrap();
 ///     grid.run(&run).unwrap().0
 /// });
 /// assert!(forestall.elapsed < lru.elapsed);
@@ -285,7 +285,7 @@ impl<'a> Grid<'a> {
         preset: &Simulated,
         wanted: Option<u16>,
         cache_blocks: u32,
-        adjust: &dyn Fn(&mut Settings) -> Result<(), SettingsError>,
+        adjust: &dyn Fn(&mut Settings),
     ) -> Result<GridRun, Refusal> {
         let mut settings = None;
         self.check_layout(wanted)?;
@@ -335,12 +335,12 @@ impl<'a> Grid<'a> {
         &self,
         mut settings: Settings,
         cache_blocks: u32,
-        adjust: &dyn Fn(&mut Settings) -> Result<(), SettingsError>,
+        adjust: &dyn Fn(&mut Settings),
     ) -> Result<Settings, Refusal> {
         let block_bytes = self.input.block_bytes;
         settings.memory = Bytes(u64::from(cache_blocks) * u64::from(block_bytes));
         settings.block_bytes = PAGE_BYTES;
-        adjust(&mut settings).map_err(Refusal::Settings)?;
+        adjust(&mut settings);
         settings.check().map_err(|error| match error {
             SettingsError::Memory { minimum, .. } => Refusal::Memory {
                 blocks: minimum.0.div_ceil(block_bytes.into()),

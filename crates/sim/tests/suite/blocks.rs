@@ -54,7 +54,7 @@ fn the_block_that_is_counted_decides_nothing_for_presets_of_the_engine() {
                 let grid = Grid::new(input, &disk, Nanos(25_000));
                 let preset = preset.name.parse().unwrap();
                 let frames = MEMORY / input.block_bytes;
-                let run = grid.plan(&preset, None, frames, &|_| Ok(())).unwrap();
+                let run = grid.plan(&preset, None, frames, &|_| ()).unwrap();
                 grid.run(&run).unwrap().0
             })
             .collect();

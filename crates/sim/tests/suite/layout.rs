@@ -78,7 +78,7 @@ fn log() -> Input {
 
 fn outcome(grid: &Grid<'_>, preset: &str, disks: Option<u16>, blocks: u32) -> Outcome {
     let preset: Simulated = preset.parse().unwrap();
-    let run = grid.plan(&preset, disks, blocks, &|_| Ok(())).unwrap();
+    let run = grid.plan(&preset, disks, blocks, &|_| ()).unwrap();
     grid.run(&run).unwrap().0
 }
 
@@ -137,7 +137,7 @@ fn a_preset_that_prefetches_is_refused_where_blocks_lie_in_the_order_of_first_us
                 layout: order.into(),
                 ..Grid::new(&input, &disk, Nanos(0))
             };
-            let plan = |name: &str| grid.plan(&name.parse().unwrap(), Some(2), 1280, &|_| Ok(()));
+            let plan = |name: &str| grid.plan(&name.parse().unwrap(), Some(2), 1280, &|_| ());
             let refusal = match is_named {
                 true => Refusal::Addresses,
                 false => Refusal::FirstUse,
@@ -195,7 +195,7 @@ fn regions_one_behind_the_other_leave_no_disk_empty() {
             ..Grid::new(&input, &disk, Nanos(0))
         };
         let preset = "none".parse().unwrap();
-        grid.plan(&preset, Some(disks), FRAMES, &|_| Ok(())).err()
+        grid.plan(&preset, Some(disks), FRAMES, &|_| ()).err()
     };
     let idle = Refusal::Idle {
         disks: 3,
@@ -225,7 +225,7 @@ fn strips_that_are_no_pages_are_refused_before_the_first_run() {
         let synth = Input::of_workload("synth", manner(block_bytes), Room::ENDLESS).unwrap();
         let refused = |input: &Input, preset: &str, disks| {
             let grid = Grid::new(input, &disk, Nanos(0));
-            let plan = grid.plan(&preset.parse().unwrap(), Some(disks), 4096, &|_| Ok(()));
+            let plan = grid.plan(&preset.parse().unwrap(), Some(disks), 4096, &|_| ());
             plan.map(|run| drop(grid.run(&run).unwrap())).err()
         };
         for preset in ["none", "kernel"] {

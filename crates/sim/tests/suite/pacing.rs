@@ -59,7 +59,7 @@ fn outcome(input: &Input, pacing: Pacing, preset: &str) -> Outcome {
         ..Grid::new(input, &disk, Nanos(0))
     };
     let preset = preset.parse().unwrap();
-    let run = grid.plan(&preset, None, 4096, &|_| Ok(())).unwrap();
+    let run = grid.plan(&preset, None, 4096, &|_| ()).unwrap();
     let (outcome, bound) = grid.run(&run).unwrap();
     assert!(outcome.elapsed >= bound.least, "{bound:?}");
     outcome
@@ -230,7 +230,7 @@ fn times_that_are_not_there_are_refused() {
             pacing: paced(when, readers, "recorded"),
             ..Grid::new(input, &disk, Nanos(0))
         };
-        let run = grid.plan(&preset.parse().unwrap(), None, 4096, &|_| Ok(()));
+        let run = grid.plan(&preset.parse().unwrap(), None, 4096, &|_| ());
         run.err()
     };
     // One that has none among others would begin with the first of all.

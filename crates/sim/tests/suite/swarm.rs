@@ -81,7 +81,6 @@ fn choose_settings(random: &mut Random) -> Settings {
         settings.depth = choose_method(random, METHODS.depth);
         settings.dispatch = choose_method(random, METHODS.dispatch);
         settings.reclaim = choose_method(random, METHODS.reclaim);
-        settings.split = Some(choose_method(random, METHODS.split));
         settings.measure = choose_method(random, METHODS.measure);
         settings.next_file = Some(choose_method(random, METHODS.next_file));
     }

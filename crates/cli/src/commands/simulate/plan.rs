@@ -1,8 +1,6 @@
 //! The runs that the flags ask for, checked before any of them is run; every error names the flag or the line.
 
-use forerun_baselines::METHODS;
 use forerun_core::hinted::policy::Policy;
-use forerun_core::settings::SettingsError;
 use forerun_core::spec::Choice;
 use forerun_core::{Bytes, Settings};
 use forerun_sim::simulate::disk::Disk;
@@ -38,13 +36,7 @@ pub(super) fn runs(
 ) -> Result<Vec<GridRun>, Failure> {
     check_ends(args, input, grid)?;
     check_flags(args, input, grid)?;
-    let adjust = |settings: &mut Settings| {
-        composition::replace(settings, &args.methods);
-        match args.methods.split {
-            Some(_) => settings.check_split(&METHODS),
-            None => Ok(()),
-        }
-    };
+    let adjust = |settings: &mut Settings| composition::replace(settings, &args.methods);
     let mut runs = Vec::new();
     for preset in &args.preset.0 {
         let preset = with_flags(preset, args, grid.disk)?;
@@ -128,9 +120,6 @@ fn refused(
         Refusal::Addresses => format!("{input}: --preset {preset}: {refusal}, with --place dense"),
         Refusal::Idle { .. } => format!("--regions concatenated: {refusal}"),
         Refusal::Files { .. } => format!("--workload {input}: {refusal}"),
-        Refusal::Settings(split @ SettingsError::Split { .. }) => {
-            return composition::name_the_flag(split);
-        }
         Refusal::Workload(error) => error.to_string(),
         Refusal::Disk(error) => error.to_string(),
         other => format!("--preset {preset} with --cache-blocks {cache_blocks}: {other}"),
@@ -176,7 +165,6 @@ fn check_flags(args: &Simulate, input: &NamedInput, grid: &Grid<'_>) -> Result<(
         ("--dispatch", methods.dispatch.is_some()),
         ("--longest-wait", methods.longest_wait.is_some()),
         ("--reclaim", methods.reclaim.is_some()),
-        ("--split", methods.split.is_some()),
         ("--next-file", methods.next_file.is_some()),
         ("--measure", methods.measure.is_some()),
     ] {
