@@ -29,8 +29,8 @@ rate_bytes_per_second = 80000000
         ({"memory": 1 << 70}, "memory of 1180591620717411303424: must lie from 0"),
         ({"preset": "forrun"}, "no preset \"forrun\": nearest are forerun"),
         ({"profile": {}}, "profile: must have the keys switching and rate"),
-        ({"profile": {"switching": [], "rate": []}}, "0 points in a map"),
-        ({"emulate": (8_000_000, 1)}, "transfer rate of 1 bytes/s: must lie from 1000"),
+        ({"profile": {"switching": [], "rate": []}}, "points=0: must be"),
+        ({"emulate": (8_000_000, 1)}, "rate_bytes_per_second=1: must be a whole number from 1000"),
         ({"emulate": (-1, 80_000_000)}, "switching_ns of emulate of -1: must lie from 0"),
     ],
 )

@@ -175,7 +175,10 @@ mod tests {
             message(&ONE_POINT.replace("switching_ns", "switching_ms")).contains("switching_ms")
         );
         assert!(message(&ONE_POINT.replace("80000000", "-1")).contains("invalid value"));
-        assert!(message(&ONE_POINT.replace("80000000", "12")).contains("must lie from 1000"));
+        assert!(
+            message(&ONE_POINT.replace("80000000", "12"))
+                .contains("must be a whole number from 1000")
+        );
         assert!(message(&format!("{ONE_POINT}{ONE_POINT}")).contains("must increase"));
     }
 

@@ -183,7 +183,8 @@ mod tests {
         assert_eq!(error("< 0 open 1"), "the line ends where file should stand");
         assert_eq!(error("> idle -"), "\"-\" after the end of the entry");
         assert!(
-            error("< 0 device 0 servers 1 switching 0:1 rate 0:0").contains("transfer rate of 0")
+            error("< 0 device 0 servers 1 switching 0:1 rate 0:0")
+                .contains("rate_bytes_per_second=0")
         );
     }
 

@@ -9,6 +9,7 @@
 use alloc::vec::Vec;
 use core::fmt;
 
+use crate::spec::OutOfRange;
 use crate::units::{Bytes, Nanos, scaled};
 
 /// At most this many points in either map: enough for a seek curve within a few per cent, and a
@@ -38,43 +39,28 @@ pub struct Profile {
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum ProfileError {
-    /// A map has no point, or more than [`POINTS_MAX`].
-    Points(usize),
     /// Positions do not increase strictly; the index of the offending point.
     Order(usize),
-    /// A rate outside [`RATE_RANGE`].
-    Rate(u64),
-    /// A switching cost above [`SWITCHING_MAX`].
-    Switching(Nanos),
-    /// No server, or more than [`SERVERS_MAX`].
-    Servers(u32),
+    /// Points of a map, a rate, a switching cost or servers outside their range.
+    Range(OutOfRange),
 }
 
 impl fmt::Display for ProfileError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Points(n) => write!(f, "{n} points in a map: give 1 to {POINTS_MAX}"),
             Self::Order(i) => write!(f, "point {i}: positions must increase from point to point"),
-            Self::Rate(r) => write!(
-                f,
-                "transfer rate of {r} bytes/s: must lie from {} to {}",
-                RATE_RANGE.start(),
-                RATE_RANGE.end()
-            ),
-            Self::Switching(t) => {
-                write!(
-                    f,
-                    "switching cost of {t} ns: must lie from 0 to {SWITCHING_MAX}"
-                )
-            }
-            Self::Servers(n) => {
-                write!(f, "{n} servers: must lie from 1 to {SERVERS_MAX}")
-            }
+            Self::Range(range) => range.fmt(f),
         }
     }
 }
 
 impl core::error::Error for ProfileError {}
+
+impl From<OutOfRange> for ProfileError {
+    fn from(e: OutOfRange) -> Self {
+        Self::Range(e)
+    }
+}
 
 impl Profile {
     /// One switching cost whatever the distance, one rate everywhere.
@@ -98,11 +84,11 @@ impl Profile {
     ) -> Result<Self, ProfileError> {
         check_order(&switching)?;
         check_order(&rate)?;
-        if let Some(&(_, cost)) = switching.iter().find(|(_, cost)| *cost > SWITCHING_MAX) {
-            return Err(ProfileError::Switching(cost));
+        for (_, cost) in &switching {
+            OutOfRange::check("switching_ns", cost.0, 0..=SWITCHING_MAX.0)?;
         }
-        if let Some(&(_, r)) = rate.iter().find(|(_, r)| !RATE_RANGE.contains(r)) {
-            return Err(ProfileError::Rate(r));
+        for (_, rate) in &rate {
+            OutOfRange::check("rate_bytes_per_second", *rate, RATE_RANGE)?;
         }
         Ok(Self {
             switching,
@@ -117,9 +103,7 @@ impl Profile {
     /// # Errors
     /// Zero, or more than [`SERVERS_MAX`].
     pub fn with_servers(self, servers: u32) -> Result<Self, ProfileError> {
-        if !(1..=SERVERS_MAX).contains(&servers) {
-            return Err(ProfileError::Servers(servers));
-        }
+        OutOfRange::check("servers", servers.into(), 1..=SERVERS_MAX.into())?;
         Ok(Self { servers, ..self })
     }
 
@@ -219,9 +203,7 @@ impl Default for Profile {
 }
 
 fn check_order<T>(points: &[(Bytes, T)]) -> Result<(), ProfileError> {
-    if points.is_empty() || points.len() > POINTS_MAX {
-        return Err(ProfileError::Points(points.len()));
-    }
+    OutOfRange::check("points", points.len() as u64, 1..=POINTS_MAX as u64)?;
     match points.windows(2).position(|pair| pair[0].0 >= pair[1].0) {
         Some(before) => Err(ProfileError::Order(before + 1)),
         None => Ok(()),
@@ -246,6 +228,7 @@ fn interpolate<T: Copy>(points: &[(Bytes, T)], x: Bytes, value: impl Fn(T) -> u6
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::string::ToString;
     use alloc::vec;
 
     #[test]
@@ -271,12 +254,14 @@ mod tests {
     #[test]
     fn maps_that_make_no_sense_are_refused() {
         let ok = vec![(Bytes(0), 1_000_000)];
+        let refused = |profile: Result<Profile, ProfileError>| profile.unwrap_err().to_string();
         assert_eq!(
-            Profile::new(vec![], ok.clone()),
-            Err(ProfileError::Points(0))
+            refused(Profile::new(vec![], ok.clone())),
+            "points=0: must be a whole number from 1 to 64"
         );
         let twice = vec![(Bytes(5), Nanos(1)), (Bytes(5), Nanos(1))];
         assert_eq!(Profile::new(twice, ok), Err(ProfileError::Order(1)));
-        assert_eq!(Profile::constant(Nanos(0), 0), Err(ProfileError::Rate(0)));
+        let zero = refused(Profile::constant(Nanos(0), 0));
+        assert!(zero.starts_with("rate_bytes_per_second=0: must be a whole number from 1000"));
     }
 }

@@ -11,7 +11,7 @@ use core::str::FromStr;
 use crate::hinted::policy::Policy;
 use crate::measure::Measure;
 use crate::methods::{Methods, NONE};
-use crate::spec::{Choice, ChoiceError, Or};
+use crate::spec::{Choice, ChoiceError, Or, OutOfRange};
 use crate::table::Table;
 use crate::units::Bytes;
 use crate::{depth, detect, dispatch, next_file, reclaim, shape};
@@ -72,12 +72,8 @@ pub enum SettingsError {
     },
     /// A block size that is not a power of two from 512 to 1 MiB.
     BlockBytes(u32),
-    /// A longest fetch below one block or above 1 GiB.
-    RequestMax(Bytes),
-    /// Zero or more than 65,536 fetches in flight.
-    InFlight(u32),
-    /// A share of zero or above 100 %.
-    UnreadPercent(u8),
+    /// Another number outside its range.
+    Range(OutOfRange),
     /// A method that does not exist or takes other parameters.
     Choice(ChoiceError),
     /// A settings line that cannot be read.
@@ -103,19 +99,7 @@ impl fmt::Display for SettingsError {
                     "block size of {b} bytes: must be a power of two from 512 to 1048576"
                 )
             }
-            Self::RequestMax(b) => {
-                write!(
-                    f,
-                    "longest fetch of {b} bytes: must lie from one block to 1073741824"
-                )
-            }
-            Self::InFlight(n) => write!(f, "{n} fetches in flight: must lie from 1 to 65536"),
-            Self::UnreadPercent(p) => {
-                write!(
-                    f,
-                    "{p} % of memory for unread blocks: must lie from 1 to 100"
-                )
-            }
+            Self::Range(range) => range.fmt(f),
             Self::Choice(e) => e.fmt(f),
             Self::Line(what) => write!(f, "settings line: {what}"),
         }
@@ -139,14 +123,18 @@ impl Settings {
         if !self.block_bytes.is_power_of_two() || !(512..=1 << 20).contains(&self.block_bytes) {
             return Err(SettingsError::BlockBytes(self.block_bytes));
         }
-        if !(u64::from(self.block_bytes)..=1 << 30).contains(&self.request_max.0) {
-            return Err(SettingsError::RequestMax(self.request_max));
-        }
-        if !(1..=1 << 16).contains(&self.in_flight_max) {
-            return Err(SettingsError::InFlight(self.in_flight_max));
-        }
-        if !(1..=100).contains(&self.unread_percent) {
-            return Err(SettingsError::UnreadPercent(self.unread_percent));
+        let request_min = u64::from(self.block_bytes);
+        let ranges = [
+            (
+                "request_max_bytes",
+                self.request_max.0,
+                request_min..=1 << 30,
+            ),
+            ("in_flight_max", self.in_flight_max.into(), 1..=1 << 16),
+            ("unread_percent", self.unread_percent.into(), 1..=100),
+        ];
+        for (name, value, range) in ranges {
+            OutOfRange::check(name, value, range).map_err(SettingsError::Range)?;
         }
         let minimum = Table::memory_for(Table::FRAMES_MIN, self.block_bytes);
         if self.memory < minimum {

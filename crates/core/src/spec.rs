@@ -6,6 +6,7 @@
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
+use core::ops::RangeInclusive;
 
 /// Knowledge of the future that a method needs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -148,6 +149,53 @@ impl<B> fmt::Debug for Choice<B> {
     }
 }
 
+/// A number that is none, or that lies outside its range.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct OutOfRange {
+    /// Its name, ending in its unit.
+    pub name: &'static str,
+    /// The value given; in quotes if it is no number.
+    pub value: String,
+    /// Smallest accepted value.
+    pub min: u64,
+    /// Largest accepted value.
+    pub max: u64,
+}
+
+impl OutOfRange {
+    /// Checks a number against its range.
+    pub(crate) fn check(
+        name: &'static str,
+        value: u64,
+        range: RangeInclusive<u64>,
+    ) -> Result<(), Self> {
+        match range.contains(&value) {
+            true => Ok(()),
+            false => Err(Self {
+                name,
+                value: value.to_string(),
+                min: *range.start(),
+                max: *range.end(),
+            }),
+        }
+    }
+}
+
+impl fmt::Display for OutOfRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            name,
+            value,
+            min,
+            max,
+        } = self;
+        write!(
+            f,
+            "{name}={value}: must be a whole number from {min} to {max}"
+        )
+    }
+}
+
 /// Why a choice was refused.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
@@ -170,28 +218,8 @@ pub enum ChoiceError {
         /// The names there are.
         known: Vec<&'static str>,
     },
-    /// Not a whole number.
-    NotANumber {
-        /// The parameter.
-        param: &'static str,
-        /// The value given.
-        value: String,
-        /// Smallest accepted value.
-        min: u64,
-        /// Largest accepted value.
-        max: u64,
-    },
-    /// Outside the range.
-    Range {
-        /// The parameter.
-        param: &'static str,
-        /// The value given.
-        value: u64,
-        /// Smallest accepted value.
-        min: u64,
-        /// Largest accepted value.
-        max: u64,
-    },
+    /// A parameter that is no number, or outside its range.
+    Range(OutOfRange),
     /// Not of the form `name` or `name(param=value,..)`.
     Form(String),
 }
@@ -228,25 +256,7 @@ impl fmt::Display for ChoiceError {
                     known.join(", ")
                 )
             }
-            Self::NotANumber {
-                param,
-                value,
-                min,
-                max,
-            } => {
-                write!(
-                    f,
-                    "{param}={value:?}: must be a whole number from {min} to {max}"
-                )
-            }
-            Self::Range {
-                param,
-                value,
-                min,
-                max,
-            } => {
-                write!(f, "{param}={value}: must lie from {min} to {max}")
-            }
+            Self::Range(range) => range.fmt(f),
             Self::Form(text) => {
                 write!(
                     f,
@@ -258,6 +268,12 @@ impl fmt::Display for ChoiceError {
 }
 
 impl core::error::Error for ChoiceError {}
+
+impl From<OutOfRange> for ChoiceError {
+    fn from(e: OutOfRange) -> Self {
+        Self::Range(e)
+    }
+}
 
 impl<B> Choice<B> {
     /// The method with its defaults.
@@ -296,14 +312,7 @@ impl<B> Choice<B> {
             });
         };
         let Param { name, min, max, .. } = self.spec().params[at];
-        if !(min..=max).contains(&value) {
-            return Err(ChoiceError::Range {
-                param: name,
-                value,
-                min,
-                max,
-            });
-        }
+        OutOfRange::check(name, value, min..=max)?;
         self.values[at] = value;
         Ok(self)
     }
@@ -343,9 +352,9 @@ impl<B> Choice<B> {
             let Some(known) = method.spec.params.iter().find(|p| p.name == param) else {
                 return choice.with(param, 0);
             };
-            let number = value.parse().map_err(|_| ChoiceError::NotANumber {
-                param: known.name,
-                value: value.to_string(),
+            let number = value.parse().map_err(|_| OutOfRange {
+                name: known.name,
+                value: alloc::format!("{value:?}"),
                 min: known.min,
                 max: known.max,
             })?;

@@ -9,7 +9,7 @@ use std::fmt::Write;
 use std::str::FromStr;
 
 use forerun_core::Nanos;
-use forerun_core::spec::{Choice, ChoiceError, Method, Param};
+use forerun_core::spec::{Choice, ChoiceError, Method, OutOfRange, Param};
 use forerun_sim::workload::{self, Workload};
 
 use crate::failure::Failure;
@@ -112,14 +112,14 @@ impl Pattern {
     /// A size or time the workload does not accept: its flag and the range.
     pub fn workload(&self, shape: &Shape) -> Result<Box<dyn Workload>, String> {
         self.build(shape).map_err(|e| match e {
-            ChoiceError::Range {
-                param,
+            ChoiceError::Range(OutOfRange {
+                name,
                 value,
                 min,
                 max,
-            } => {
-                let flag = FLAGS.iter().find(|(name, _)| *name == param);
-                let name = flag.map_or(param, |(_, flag)| flag);
+            }) => {
+                let flag = FLAGS.iter().find(|(param, _)| *param == name);
+                let name = flag.map_or(name, |(_, flag)| flag);
                 format!("{name} {value}: must lie from {min} to {max}")
             }
             other => other.to_string(),

@@ -204,7 +204,7 @@ fn unknown_methods_and_parameters() {
 $ forerun bench --depth deep
 error: invalid value 'deep' for '--depth <METHOD>': no depth method "deep": there is growing, fixed, competitive, turn
 $ forerun bench --depth fixed(depth_bytes=1)
-error: invalid value 'fixed(depth_bytes=1)' for '--depth <METHOD>': depth_bytes=1: must lie from 512 to 1073741824
+error: invalid value 'fixed(depth_bytes=1)' for '--depth <METHOD>': depth_bytes=1: must be a whole number from 512 to 1073741824
 $ forerun bench --depth fixed(depth_bytes=-1)
 error: invalid value 'fixed(depth_bytes=-1)' for '--depth <METHOD>': depth_bytes="-1": must be a whole number from 512 to 1073741824
 $ forerun bench --depth fixed(depth=4096)
@@ -212,7 +212,7 @@ error: invalid value 'fixed(depth=4096)' for '--depth <METHOD>': fixed has no pa
 $ forerun bench --pattern zigzag
 error: invalid value 'zigzag' for '--pattern <NAME>': no pattern "zigzag": there is sequential, interleaved, intermixed, strided, random, reordered, shuffled, one-whole, one-rand, two-rand, four-64kb, clients
 $ forerun bench --pattern strided(backward=2)
-error: invalid value 'strided(backward=2)' for '--pattern <NAME>': backward=2: must lie from 0 to 1
+error: invalid value 'strided(backward=2)' for '--pattern <NAME>': backward=2: must be a whole number from 0 to 1
 $ forerun bench --backend tape --file-bytes 1
 error: invalid value 'tape' for '--backend <NAME>': no backend "tape": there is auto, uring, pread, memory
 
@@ -280,7 +280,7 @@ error: invalid value '8ms' for '--emulate <COST>': "8ms" is not of the form swit
 $ forerun bench --emulate switching=8ms
 error: invalid value 'switching=8ms' for '--emulate <COST>': rate is missing: give at least switching and rate, as in switching=8ms,rate=80MB/s
 $ forerun bench --emulate switching=8ms,rate=1B/s
-error: invalid value 'switching=8ms,rate=1B/s' for '--emulate <COST>': transfer rate of 1 bytes/s: must lie from 1000 to 1000000000000
+error: invalid value 'switching=8ms,rate=1B/s' for '--emulate <COST>': rate_bytes_per_second=1: must be a whole number from 1000 to 1000000000000
 
 "#]]
     );
@@ -314,7 +314,7 @@ error: invalid value '101' for '--wrong-percent <N>': must be a whole number fro
 $ forerun bench --hints --hinted forstall
 error: invalid value 'forstall' for '--hinted <METHOD>': no hinted method "forstall": there is forestall, demand-lru, demand-opt, fixed-horizon, aggressive, reverse-aggressive
 $ forerun bench --hints --hinted forestall(horizon_refs=9999999)
-error: invalid value 'forestall(horizon_refs=9999999)' for '--hinted <METHOD>': horizon_refs=9999999: must lie from 0 to 1048576
+error: invalid value 'forestall(horizon_refs=9999999)' for '--hinted <METHOD>': horizon_refs=9999999: must be a whole number from 0 to 1048576
 $ forerun bench --hints --shared --readers 2
 forerun: --pattern shuffled: one process reads all files: leave --shared out, one reader a file
 $ forerun bench --pattern shuffled(files=3)

@@ -52,7 +52,10 @@ fn every_server_workload_runs_for_real() {
 fn a_workload_that_cannot_be_run_is_refused_by_name() {
     for (text, why) in [
         ("no-such-load", "no-such-load"),
-        ("one-rand(files=0)", "files=0: must lie from 1 to 1048576"),
+        (
+            "one-rand(files=0)",
+            "files=0: must be a whole number from 1 to 1048576",
+        ),
         ("shuffled", "give it to --pattern"),
         ("folders", "walks folders"),
         ("one-rand --readers 4", "cannot be used with"),
