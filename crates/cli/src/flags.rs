@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use clap::error::{ContextKind, ContextValue};
 use clap::{Arg, ArgAction, CommandFactory, FromArgMatches};
-use forerun_core::preset::nearest;
+use forerun_baselines::nearest;
 use forerun_core::reclaim::Reclaim;
 use forerun_core::spec::Choice;
 

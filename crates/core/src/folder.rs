@@ -43,11 +43,6 @@ pub enum Order {
     Inode,
 }
 
-impl Order {
-    /// All, the likeliest first.
-    pub const ALL: [Self; 3] = [Self::Listing, Self::Name, Self::Inode];
-}
-
 /// How an open relates to the pass over its folder.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Pass {
@@ -307,7 +302,7 @@ mod tests {
         assert_eq!(order(Order::Listing), [0, 1, 2, 3]);
         assert_eq!(order(Order::Name), [2, 0, 1, 3]);
         assert_eq!(order(Order::Inode), [1, 3, 2, 0]);
-        for kind in Order::ALL {
+        for kind in [Order::Listing, Order::Name, Order::Inode] {
             let ranks = order(kind).map(|entry| folder.rank(kind, entry));
             assert_eq!(ranks, [0, 1, 2, 3], "{kind:?}");
             assert_eq!(folder.at(kind, 4), None);

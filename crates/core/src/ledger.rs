@@ -13,7 +13,7 @@
 //! A further one, elapsed = compute + driver + stall, belongs to a reader's own clock and is
 //! checked where that clock is: in the simulated world.
 
-use core::fmt;
+use alloc::string::String;
 
 use crate::units::{Bytes, Nanos};
 
@@ -93,25 +93,6 @@ pub struct Ledger {
     pub memory_peak: Bytes,
 }
 
-/// A counter that does not add up: which identity, and its two sides.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Imbalance {
-    /// The identity.
-    pub identity: &'static str,
-    /// Its left side.
-    pub left: u64,
-    /// Its right side.
-    pub right: u64,
-}
-
-impl fmt::Display for Imbalance {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {} is not {}", self.identity, self.left, self.right)
-    }
-}
-
-impl core::error::Error for Imbalance {}
-
 impl Ledger {
     /// Blocks fetched ahead and not read so far.
     #[must_use]
@@ -122,8 +103,8 @@ impl Ledger {
     /// Whether all identities hold.
     ///
     /// # Errors
-    /// The first one that does not.
-    pub fn check(&self) -> Result<(), Imbalance> {
+    /// The first one that does not, and its two sides.
+    pub fn check(&self) -> Result<(), String> {
         let identities = [
             (
                 "reads = hits + late_hits + misses",
@@ -151,16 +132,11 @@ impl Ledger {
                 self.files_ahead_used + self.files_ahead_wasted + self.files_ahead_open,
             ),
         ];
-        match identities
+        let broken = identities
             .into_iter()
-            .find(|(_, left, right)| left != right)
-        {
-            Some((identity, left, right)) => Err(Imbalance {
-                identity,
-                left,
-                right,
-            }),
-            None => Ok(()),
-        }
+            .find(|(_, left, right)| left != right);
+        broken.map_or(Ok(()), |(identity, left, right)| {
+            Err(alloc::format!("{identity}: {left} is not {right}"))
+        })
     }
 }

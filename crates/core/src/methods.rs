@@ -2,7 +2,7 @@
 //!
 //! Handed in wherever a name is read: by presets, settings lines, journals, options. This crate has
 //! the [shipped](SHIPPED) ones, the methods of the presets `forerun`, `once` and `mount`; a crate
-//! with more methods [joins](joined) its own lists to these:
+//! with more methods joins its own lists to these:
 //!
 //! ```text
 //! SHIPPED            detect: ondemand                  depth: growing
@@ -89,43 +89,8 @@ impl Methods {
     }
 }
 
-/// Equal are the same lists.
-impl PartialEq for Methods {
-    fn eq(&self, other: &Self) -> bool {
-        core::ptr::eq(self, other)
-    }
-}
-
-impl Eq for Methods {}
-
 impl fmt::Debug for Methods {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Methods").finish_non_exhaustive()
     }
-}
-
-/// Two lists as one, for a `static`; `N` is the length of both together.
-///
-/// # Panics
-/// In a constant, so while compiling, where `N` is another length.
-#[must_use]
-pub const fn joined<T: Copy, const N: usize>(first: &[T], second: &[T]) -> [T; N] {
-    assert!(
-        first.len() + second.len() == N && N > 0,
-        "the length of both"
-    );
-    let mut all = [if first.is_empty() {
-        second[0]
-    } else {
-        first[0]
-    }; N];
-    let mut at = 0;
-    while at < N {
-        all[at] = match at < first.len() {
-            true => first[at],
-            false => second[at - first.len()],
-        };
-        at += 1;
-    }
-    all
 }

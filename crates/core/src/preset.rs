@@ -4,17 +4,13 @@
 //! [`Settings`]. Here stand the presets that users get; each names the [lists](Methods) its methods are
 //! in, so that other crates have presets, too.
 
-use alloc::string::{String, ToString};
-use alloc::vec::Vec;
-use core::fmt;
-
 use crate::methods::{Methods, SHIPPED};
 use crate::settings::{Settings, SettingsError};
 use crate::spec::Choice;
 use crate::units::Bytes;
 
 /// A named composition.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Preset {
     /// Name as the user types it.
     pub name: &'static str,
@@ -99,57 +95,10 @@ pub static LIST: &[Preset] = &[
     },
 ];
 
-/// No preset of that name.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct UnknownPreset {
-    /// The name given.
-    pub name: String,
-    /// Known names, the nearest first.
-    pub nearest: Vec<&'static str>,
-}
-
-impl fmt::Display for UnknownPreset {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "no preset {:?}: nearest are {}",
-            self.name,
-            self.nearest.join(", ")
-        )
-    }
-}
-
-impl core::error::Error for UnknownPreset {}
-
-/// The shipped preset of that name.
-///
-/// # Errors
-/// An unknown name, with the three nearest known ones.
-pub fn find(name: &str) -> Result<&'static Preset, UnknownPreset> {
-    find_in(LIST, name)
-}
-
-/// The preset of that name in a list.
-///
-/// # Errors
-/// An unknown name, with the three nearest known ones.
-pub fn find_in(list: &'static [Preset], name: &str) -> Result<&'static Preset, UnknownPreset> {
-    let found = list.iter().find(|preset| preset.name == name);
-    found.ok_or_else(|| UnknownPreset {
-        name: name.to_string(),
-        nearest: nearest(name, list.iter().map(|preset| preset.name)),
-    })
-}
-
-/// The three known names nearest to `name`: names that contain it or that it contains come first, then
-/// those with fewer letters to change.
+/// The shipped preset of that name, if there is one.
 #[must_use]
-pub fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
-    let mut nearest: Vec<&'a str> = known.collect();
-    let is_part = |known: &str| !name.is_empty() && (known.contains(name) || name.contains(known));
-    nearest.sort_by_key(|known| (!is_part(known), edit_distance(name, known)));
-    nearest.truncate(3);
-    nearest
+pub fn find(name: &str) -> Option<&'static Preset> {
+    LIST.iter().find(|preset| preset.name == name)
 }
 
 /// The preset used when none is given: the first of the list.
@@ -188,25 +137,11 @@ impl Preset {
     }
 }
 
-/// Fewest insertions, deletions and replacements that turn one name into the other.
-fn edit_distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().take(64).collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().take(64).enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let replaced = diagonal + usize::from(x != *y);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
-        }
-    }
-    row[b.len()]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::string::ToString;
+    use alloc::vec::Vec;
 
     #[test]
     fn every_preset_builds_and_survives_its_journal_line() {
@@ -238,17 +173,5 @@ mod tests {
     #[test]
     fn the_default_is_the_one_that_is_named() {
         assert_eq!(default().name, DEFAULT);
-    }
-
-    #[test]
-    fn a_misspelt_preset_is_answered_with_the_nearest_names() {
-        assert_eq!(find("forrun").unwrap_err().nearest[0], "forerun");
-        assert_eq!(find("linux-2.6.24").unwrap_err().nearest.len(), 3);
-        let known = ["cp", "ap", "demand-lru", "lru-cp"].into_iter();
-        assert_eq!(
-            nearest("lru", known.clone()),
-            ["lru-cp", "demand-lru", "cp"]
-        );
-        assert_eq!(nearest("", known)[0], "cp");
     }
 }

@@ -47,7 +47,7 @@ fn measured(reader: &Reader, buf: &mut [u8; BLOCK]) -> usize {
 }
 
 fn inner() -> Result<(), Box<dyn Error>> {
-    let mut config = Config::new(preset::find("forerun")?.settings(Bytes(8 << 20))?);
+    let mut config = Config::new(preset::default().settings(Bytes(8 << 20))?);
     config.backend = BackendChoice::named("memory")?;
     let driver = Driver::new(config)?;
     let path = std::env::temp_dir().join(format!("forerun-hits-{}", std::process::id()));

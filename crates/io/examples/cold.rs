@@ -16,9 +16,7 @@ use forerun_io::{Config, Driver};
 
 /// Bytes per second of one read from beginning to end.
 fn ours(path: &Path) -> Result<f64, Box<dyn Error>> {
-    let driver = Driver::new(Config::new(
-        preset::find("forerun")?.settings(Bytes(256 << 20))?,
-    ))?;
+    let driver = Driver::new(Config::new(preset::default().settings(Bytes(256 << 20))?))?;
     let start = Instant::now();
     let reader = driver.open(path)?;
     let (mut buf, mut offset) = (vec![0; 1 << 20], 0);

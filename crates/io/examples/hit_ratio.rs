@@ -76,9 +76,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     generated::fill(1, 1, 0, &mut content);
     File::create(&path)?.write_all(&content)?;
 
-    let driver = Driver::new(Config::new(
-        preset::find("forerun")?.settings(Bytes(96 << 20))?,
-    ))?;
+    let driver = Driver::new(Config::new(preset::default().settings(Bytes(96 << 20))?))?;
     let (reader, other) = (driver.open(&path)?, driver.open(&path)?);
     let file = File::open(&path)?;
     std::fs::remove_file(&path)?;

@@ -278,7 +278,7 @@ impl Simulate {
 }
 
 /// Presets with commas between, which may also stand inside parentheses.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Debug)]
 pub struct Presets(pub Vec<Simulated>);
 
 impl FromStr for Presets {

@@ -72,7 +72,7 @@ pub fn selected(name: &str) -> Result<Selected, String> {
     let parts = Listed::value_variants().iter();
     let parts = parts.filter_map(|part| Some(part.to_possible_value()?.get_name().to_owned()));
     let parts: Vec<String> = parts.collect();
-    let nearest = preset::nearest(name, known.into_iter()).join(", ");
+    let nearest = forerun_baselines::nearest(name, known.into_iter()).join(", ");
     Err(format!(
         "there is no such part or name; parts are {}, the nearest names {nearest}",
         parts.join(", ")

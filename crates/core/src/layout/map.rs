@@ -40,8 +40,6 @@ struct Members {
 pub struct PlaceOnDevice {
     /// On which device.
     pub device: DeviceId,
-    /// Which of the file's devices that is.
-    pub member: usize,
     /// Where on the device, in bytes from its beginning.
     pub position: Bytes,
     /// How many bytes of the file, this one included, lie there in one run.
@@ -115,7 +113,6 @@ impl LayoutMap {
         let (member, begin) = array.members[member.min(array.members.len() - 1)];
         PlaceOnDevice {
             device: self.devices[member],
-            member,
             position: Bytes(begin.0.saturating_add(piece.offset)),
             run: Bytes(piece.bytes.min(left)),
         }
@@ -209,7 +206,7 @@ mod tests {
         placement.extents = [extent(0, 640), extent(64, 140)].into();
         let map = LayoutMap::new(&placement, 4096).unwrap();
         let place = map.place(68 * K);
-        assert_eq!((place.device, place.member), (DeviceId(7), 0));
+        assert_eq!(place.device, DeviceId(7));
         assert_eq!(place.position, Bytes((4 + 64 + 144 - 128) * K));
         assert_eq!(place.run, Bytes(48 * K));
         let strip = map.strip(60 * K).unwrap();

@@ -9,15 +9,15 @@
 use core::fmt;
 use core::str::FromStr;
 
-use forerun_baselines::{METHODS, PRESETS};
+use forerun_baselines::{METHODS, PRESETS, nearest};
 use forerun_core::hinted::policy::Policy;
-use forerun_core::preset::{self, Preset};
+use forerun_core::preset::Preset;
 use forerun_core::spec::{Choice, ChoiceError, Knows};
 
 use crate::kernel::{self, Kernel};
 
 /// See the [module](self).
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Debug)]
 pub enum Simulated {
     /// A hinted method, and its name as it was typed.
     Hinted(Choice<Box<dyn Policy>>, String),
@@ -75,7 +75,7 @@ impl FromStr for Simulated {
                 let kernels = kernel::LIST.iter().map(|kernel| kernel.spec.name);
                 let known = hinted.chain(kernels);
                 let known = known.chain(PRESETS.iter().map(|preset| preset.name));
-                SimulatedError::Unknown(text.to_owned(), preset::nearest(name, known))
+                SimulatedError::Unknown(text.to_owned(), nearest(name, known))
             })
     }
 }

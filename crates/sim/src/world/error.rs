@@ -2,7 +2,6 @@
 //!
 //! The second kind is a finding, not an accident: the world checks the engine while it drives it.
 
-use forerun_core::ledger::Imbalance;
 use forerun_core::settings::SettingsError;
 use forerun_core::{FileId, Nanos};
 
@@ -44,7 +43,7 @@ pub enum WorldError {
     /// Virtual time overflowed, and results at its end are not to be trusted.
     Time,
     /// The ledger does not balance.
-    Ledger(Imbalance),
+    Ledger(String),
     /// A reader's clock does not add up; the reader.
     Clock(usize),
 }
