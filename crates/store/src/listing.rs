@@ -25,7 +25,7 @@ use object_store::list::{PaginatedListOptions, PaginatedListResult};
 use object_store::path::Path;
 
 use crate::address::Address;
-use crate::names::Names;
+use crate::names::{Listed, Names};
 use crate::object::Version;
 use crate::pages::Page;
 use crate::store::{Connected, HEADS, Store};
@@ -48,7 +48,7 @@ pub struct Listing {
     prefix: String,
     page: Page,
     /// The place of this page, and the objects held back before it.
-    at: (Next, Vec<(String, Entry)>),
+    at: (Next, Vec<Listed>),
     names: Names,
     next: Next,
     /// Pages since the last name, and the time when the first was asked for.
@@ -128,7 +128,9 @@ impl Listing {
         let next = page.page_token.map_or(Next::End, Next::Token);
         let (folders, objects) = (folders.collect(), objects.collect());
         let held = self.names.held().clone();
-        let names = self.names.page(folders, objects, next == Next::End);
+        let names = self
+            .names
+            .page(folders, objects, next == Next::End, Instant::now());
         self.page = self.client.pages.keep(names);
         self.empty += 1;
         let is_late = self.since.elapsed() > self.client.limits.deadline;
@@ -139,6 +141,32 @@ impl Listing {
         }
         self.at = (mem::replace(&mut self.next, next), held);
         Ok(())
+    }
+
+    /// The next name, with the time of its page.
+    pub(crate) fn next_as_of(&mut self) -> Option<Result<Listed, StoreError>> {
+        loop {
+            if let Some(entry) = self.page.next() {
+                if self.names.is_new(&entry.0) {
+                    self.empty = 0;
+                    return Some(Ok(entry));
+                }
+                continue;
+            }
+            if self.page.was_dropped() {
+                let (place, held) = mem::replace(&mut self.at, (Next::End, Vec::new()));
+                (self.next, *self.names.held()) = (place, held);
+            }
+            if self.next == Next::End {
+                return None;
+            }
+            if let Err(source) = self.ask() {
+                self.next = Next::End;
+                self.page.clear();
+                let url = self.address.url.clone();
+                return Some(Err(StoreError::Object { url, source }));
+            }
+        }
     }
 
     /// Objects that stand for empty folders: a listing of Azure does not tell them from empty objects.
@@ -167,27 +195,7 @@ impl Iterator for Listing {
     type Item = Result<(String, Entry), StoreError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        loop {
-            if let Some(entry) = self.page.next() {
-                if self.names.is_new(&entry.0) {
-                    self.empty = 0;
-                    return Some(Ok(entry));
-                }
-                continue;
-            }
-            if self.page.was_dropped() {
-                let (place, held) = mem::replace(&mut self.at, (Next::End, Vec::new()));
-                (self.next, *self.names.held()) = (place, held);
-            }
-            if self.next == Next::End {
-                return None;
-            }
-            if let Err(source) = self.ask() {
-                self.next = Next::End;
-                self.page.clear();
-                let url = self.address.url.clone();
-                return Some(Err(StoreError::Object { url, source }));
-            }
-        }
+        let next = self.next_as_of()?;
+        Some(next.map(|(name, entry, _)| (name, entry)))
     }
 }

@@ -15,8 +15,12 @@
 use std::collections::HashSet;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
+use std::time::Instant;
 
 use forerun_io::source::tree::Entry;
+
+/// A name, its entry, and the time of the page that told it.
+pub(crate) type Listed = (String, Entry, Instant);
 
 /// Names with one hash are taken for one: with so few of them, once in 10^15 names.
 const RECENT: usize = 1000;
@@ -30,17 +34,18 @@ pub(crate) struct Names {
     hasher: RandomState,
     older: HashSet<u64>,
     newer: HashSet<u64>,
-    held: Vec<(String, Entry)>,
+    held: Vec<Listed>,
 }
 
 impl Names {
-    /// The entries of a page: its folders and its objects, and those held back before.
+    /// The entries of a page of this time: its folders and its objects, and those held back before.
     pub(crate) fn page(
         &mut self,
         folders: Vec<String>,
         objects: Vec<(String, Entry)>,
         is_last: bool,
-    ) -> Vec<(String, Entry)> {
+        as_of: Instant,
+    ) -> Vec<Listed> {
         let as_key = |name: &str| format!("{name}/");
         let ends = folders.iter().map(|name| as_key(name));
         let ends = ends.chain(objects.iter().map(|(name, _)| name.clone()));
@@ -48,24 +53,27 @@ impl Names {
         let shown: HashSet<String> = folders.iter().cloned().collect();
         let mut page: Vec<_> = folders
             .into_iter()
-            .map(|name| (name, Entry::Folder))
+            .map(|name| (name, Entry::Folder, as_of))
             .collect();
+        let objects = objects
+            .into_iter()
+            .map(|(name, entry)| (name, entry, as_of));
         let mut held = HashSet::new();
-        for (name, entry) in std::mem::take(&mut self.held).into_iter().chain(objects) {
+        for (name, entry, as_of) in std::mem::take(&mut self.held).into_iter().chain(objects) {
             if shown.contains(&name) {
                 continue;
             }
             if is_last || as_key(&name) <= end || held.len() == HELD_MAX {
-                page.push((name, entry));
+                page.push((name, entry, as_of));
             } else if held.insert(name.clone()) {
-                self.held.push((name, entry));
+                self.held.push((name, entry, as_of));
             }
         }
         page
     }
 
     /// The objects held back, to list a page again from.
-    pub(crate) fn held(&mut self) -> &mut Vec<(String, Entry)> {
+    pub(crate) fn held(&mut self) -> &mut Vec<Listed> {
         &mut self.held
     }
 
@@ -118,7 +126,8 @@ mod tests {
                     .map(|key| key.trim_end_matches('/').to_owned());
                 let objects = objects.into_iter().map(|key| (key, object()));
                 let is_last = number + 1 == pages.len() && time + 1 == times;
-                for (name, entry) in names.page(folders.collect(), objects.collect(), is_last) {
+                let (folders, objects) = (folders.collect(), objects.collect());
+                for (name, entry, _) in names.page(folders, objects, is_last, Instant::now()) {
                     if names.is_new(&name) {
                         given.push(match entry {
                             Entry::Folder => name + "/",
@@ -188,7 +197,7 @@ mod tests {
                 Vec::new()
             };
             let objects = (1..4).map(|number| (key(number), object())).collect();
-            for (name, _) in names.page(folders, objects, page == 299) {
+            for (name, ..) in names.page(folders, objects, page == 299, Instant::now()) {
                 assert_eq!(names.is_new(&name), given.insert(name.clone()), "{name}");
             }
         }

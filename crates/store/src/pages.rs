@@ -14,7 +14,7 @@ use std::fmt;
 use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use forerun_io::source::tree::Entry;
+use crate::names::Listed;
 
 /// All pages together, those of one listing always. Twelve of the longest file names.
 const BYTES_MAX: usize = 4 << 20;
@@ -25,7 +25,7 @@ pub(crate) const NAME_BYTES: usize = 150;
 /// The names of a page that its reader has not had.
 #[derive(Default)]
 struct Left {
-    names: VecDeque<(String, Entry)>,
+    names: VecDeque<Listed>,
     is_dropped: bool,
 }
 
@@ -49,7 +49,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Page {
     /// The next name.
-    pub(crate) fn next(&self) -> Option<(String, Entry)> {
+    pub(crate) fn next(&self) -> Option<Listed> {
         lock(&self.0).names.pop_front()
     }
 
@@ -65,8 +65,8 @@ impl Page {
 
 impl Pages {
     /// Keeps a page, and drops others beyond the bound.
-    pub(crate) fn keep(&self, names: Vec<(String, Entry)>) -> Page {
-        let bytes = names.iter().map(|(name, _)| name.len() + NAME_BYTES).sum();
+    pub(crate) fn keep(&self, names: Vec<Listed>) -> Page {
+        let bytes = names.iter().map(|(name, ..)| name.len() + NAME_BYTES).sum();
         let page = Page::default();
         lock(&page.0).names = names.into();
         let mut kept = lock(&self.0);
@@ -91,13 +91,16 @@ impl Pages {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use forerun_io::source::tree::Entry;
+    use std::time::Instant;
 
     #[test]
     fn the_oldest_pages_beyond_the_bound_are_dropped() {
         let pages = Pages::default();
+        let as_of = Instant::now();
         let names = || {
             (0..1000)
-                .map(|n| (format!("{n:0200}"), Entry::Folder))
+                .map(|n| (format!("{n:0200}"), Entry::Folder, as_of))
                 .collect()
         };
         let kept: Vec<Page> = (0..500).map(|_| pages.keep(names())).collect();
@@ -106,7 +109,7 @@ mod tests {
         assert!(kept[0].next().is_none() && !kept[0].was_dropped());
         assert_eq!(
             kept[499].next(),
-            Some((format!("{:0200}", 0), Entry::Folder))
+            Some((format!("{:0200}", 0), Entry::Folder, as_of))
         );
         drop(kept);
         let _page = pages.keep(names());

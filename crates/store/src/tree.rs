@@ -12,13 +12,14 @@
 
 use std::fmt;
 use std::io;
+use std::iter;
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::Instant;
 
 use forerun_core::Bytes;
 use forerun_io::source::Source;
-use forerun_io::source::tree::{Age, Entry, Found, Names, Recalled, Stat, Tree};
+use forerun_io::source::tree::{Age, Entry, Found, Names, Recalled, RecalledNames, Stat, Tree};
 use object_store::Error;
 use object_store::list::PaginatedListOptions;
 
@@ -168,15 +169,23 @@ impl Tree for ObjectTree {
     }
 
     fn list(&self, folder: &str) -> io::Result<Names> {
+        let names = self.list_recalled(folder)?;
+        Ok(Box::new(
+            names.map(|next| next.map(|(name, entry, _)| (name, entry))),
+        ))
+    }
+
+    fn list_recalled(&self, folder: &str) -> io::Result<RecalledNames> {
         let address = self.folder(folder);
         let address = address.ok_or_else(|| io::Error::from_raw_os_error(libc::ENOENT))?;
         let listing = Listing::new(&self.client, &self.store, address);
-        let listing = listing.map_err(io::Error::other)?;
-        Ok(Box::new(listing.map(|entry| {
-            entry.map_err(|error| match error {
+        let mut listing = listing.map_err(io::Error::other)?;
+        Ok(Box::new(iter::from_fn(move || {
+            let next = listing.next_as_of()?;
+            Some(next.map_err(|error| match error {
                 StoreError::Object { source, .. } => source,
                 other => io::Error::other(other),
-            })
+            }))
         })))
     }
 

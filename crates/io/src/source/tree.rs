@@ -42,6 +42,9 @@ pub enum Entry {
 /// Names in a folder, as they come.
 pub type Names = Box<dyn Iterator<Item = io::Result<(String, Entry)>> + Send>;
 
+/// The same, each with the time it is of: names of a page are as old as the page.
+pub type RecalledNames = Box<dyn Iterator<Item = io::Result<(String, Entry, Instant)>> + Send>;
+
 /// Takes the answer of [`Tree::find_then`].
 pub type Found = Box<dyn FnOnce(io::Result<Option<Entry>>) + Send>;
 
@@ -137,6 +140,15 @@ pub trait Tree: fmt::Debug + Send + Sync {
     /// # Errors
     /// The tree has no listings. Those of the server come in a name's place, and end it.
     fn list(&self, folder: &str) -> io::Result<Names>;
+
+    /// As [`list`](Self::list), each name with the time it is of. A tree that keeps names it was told before MUST say when.
+    ///
+    /// # Errors
+    /// As [`list`](Self::list).
+    fn list_recalled(&self, folder: &str) -> io::Result<RecalledNames> {
+        let now = |(name, entry)| (name, entry, Instant::now());
+        Ok(Box::new(self.list(folder)?.map(move |next| next.map(now))))
+    }
 
     /// An object in this version, which MUST have one. Need not ask the server: that another version is there by now
     /// may be found by the first read.

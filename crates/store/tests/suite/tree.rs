@@ -2,7 +2,7 @@
 
 use std::io;
 use std::sync::mpsc::channel;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use forerun_io::source::fetch;
 use forerun_io::source::tree::{Age, Entry, Stat, Tree};
@@ -91,6 +91,24 @@ fn a_name_is_found_as_it_is_listed() {
     let stat = object(tree.find("e/f").unwrap());
     let source = tree.open("e/f", &stat).unwrap();
     assert_eq!(fetch(&*source, 0, 100).unwrap(), b"d/e/f");
+}
+
+/// `b` comes with the second page: at the end of the first one a folder of its name can follow.
+#[test]
+fn a_listed_name_is_as_old_as_its_page() {
+    let server = server(&["a", "b", "c", "d"]);
+    server.page(2);
+    let tree = client(&server).tree("s3://b").unwrap();
+    let mut names = tree.list_recalled("").unwrap();
+    let first = names.next().unwrap().unwrap().0;
+    let between = Instant::now();
+    let mut of = vec![(first, true)];
+    for name in names {
+        let (name, _, as_of) = name.unwrap();
+        of.push((name, as_of < between));
+    }
+    let of: Vec<_> = of.iter().map(|(name, old)| (&**name, *old)).collect();
+    assert_eq!(of, [("a", true), ("b", true), ("c", false), ("d", false)]);
 }
 
 /// The entry of a path, of an answer that may be so old.
