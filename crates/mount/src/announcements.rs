@@ -20,9 +20,9 @@
 //! missed or dropped, every place before `ended - window` is over. Example: the last range of a file
 //! is the 500th of all; it is closed when 564 have ended, or all.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -30,8 +30,9 @@ use std::time::{Duration, Instant};
 
 use forerun_core::Ledger;
 use forerun_io::Reader;
-use forerun_surface::daemon::announced::{FULL, Range, Taken};
+use forerun_surface::daemon::announced::{FULL, PART_PATHS_MAX, Range, Taken};
 use forerun_surface::daemon::control::{Answer, reply};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Resource, getrlimit};
 
 use super::lock;
@@ -44,6 +45,9 @@ const QUEUE_MAX: usize = 4;
 /// Files kept open for announcements: as many as a data loader's epoch over large shards has, and a
 /// megabyte of tables.
 const FILES_MAX: u64 = 1024;
+
+/// Files that are opened at once: their stores are asked for them side by side. A client sends as many at a time.
+const AT_ONCE: usize = PART_PATHS_MAX;
 
 /// Of the descriptors the process may have, so much is for announced files at most: the others are
 /// for those that programs have open.
@@ -125,12 +129,13 @@ fn serve(watched: &Watched, jobs: &Receiver<Job>) {
     loop {
         match jobs.recv_timeout(files.patience()) {
             Ok((ranges, client)) => {
-                let answer = match announce(watched, &mut files, &ranges) {
-                    Ok(taken) => Answer::Hints(taken),
-                    Err(error) => Answer::Error(error.to_string()),
+                let answer = match announce(watched, &mut files, &ranges, &client) {
+                    Ok(Some(taken)) => Some(Answer::Hints(taken)),
+                    Ok(None) => None,
+                    Err(error) => Some(Answer::Error(error.to_string())),
                 };
                 // A client that went away has nothing to complain about.
-                let _ = reply(&client, &answer);
+                let _ = answer.map(|answer| reply(&client, &answer));
             }
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return,
@@ -214,14 +219,29 @@ impl<R> Files<R> {
     }
 }
 
-/// Announces ranges of any files, in their order.
+/// Whether a client has closed its connection: it gave up, and may announce the same again.
+fn is_gone(client: &UnixStream) -> bool {
+    let mut asked = [PollFd::new(client, PollFlags::empty())];
+    let at_once = Timespec::default();
+    let polled = poll(&mut asked, Some(&at_once));
+    polled.is_ok() && asked[0].revents().contains(PollFlags::HUP)
+}
+
+/// Announces ranges of any files, in their order; none if the client has not waited for it.
 fn announce(
     watched: &Watched,
     files: &mut Files<Reader>,
     ranges: &[Range],
-) -> Result<Taken, Refused> {
+    client: &UnixStream,
+) -> Result<Option<Taken>, Refused> {
+    if is_gone(client) {
+        return Ok(None);
+    }
     let mut taken = Taken::default();
     let opened = open(watched, files, ranges)?;
+    if is_gone(client) {
+        return Ok(None);
+    }
     let mut order = Vec::new();
     for range in ranges {
         match opened.get(range.path.as_str()) {
@@ -262,7 +282,7 @@ fn announce(
     }
     // A new announcement is not idle.
     files.moved = None;
-    Ok(taken)
+    Ok(Some(taken))
 }
 
 /// Opens the files of ranges, each once, also those that are open: another file may have their name
@@ -272,26 +292,35 @@ fn open<'a>(
     files: &Files<Reader>,
     ranges: &'a [Range],
 ) -> Result<BTreeMap<&'a str, Result<Reader, String>>, Refused> {
+    let mut seen = BTreeSet::new();
+    let paths = ranges.iter().map(|range| &*range.path);
+    let paths: Vec<&str> = paths.filter(|path| seen.insert(*path)).collect();
+    let (mut left, mut room) = (&paths[..], files.most.saturating_sub(files.open.len()));
     let mut opened = BTreeMap::new();
-    let mut more = 0;
-    for Range { path, .. } in ranges {
-        if opened.contains_key(path.as_str()) {
+    let is_known = |path: &str| files.open.contains_key(Path::new(path));
+    while let Some(first) = left.first() {
+        let mut new = 0;
+        let fits = |path: &&&str| {
+            new += usize::from(!is_known(path));
+            new <= room
+        };
+        let count = left.iter().take(AT_ONCE).take_while(fits).count();
+        let (part, rest) = left.split_at(count.max(1));
+        left = rest;
+        if count == 0 {
+            let most = files.most;
+            let why = format!("more than {most} files with announced reads at a time");
+            opened.insert(*first, Err(why));
             continue;
         }
-        let known = files.open.contains_key(&PathBuf::from(path));
-        let reader = if !known && files.open.len() + more >= files.most {
-            let most = files.most;
-            Err(format!(
-                "more than {most} files with announced reads at a time"
-            ))
-        } else {
-            match watched.fs.open_announced(path.as_ref()) {
-                Err(Refused::Ended) => return Err(Refused::Ended),
-                other => other.map_err(|why| why.to_string()),
+        let paths: Vec<&Path> = part.iter().map(Path::new).collect();
+        for (path, reader) in part.iter().zip(watched.fs.open_announced(&paths)) {
+            if matches!(reader, Err(Refused::Ended)) {
+                return Err(Refused::Ended);
             }
-        };
-        more += usize::from(!known && reader.is_ok());
-        opened.insert(path.as_str(), reader);
+            room -= usize::from(!is_known(path) && reader.is_ok());
+            opened.insert(*path, reader.map_err(|why| why.to_string()));
+        }
     }
     Ok(opened)
 }
@@ -299,6 +328,16 @@ fn open<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_client_that_closed_its_connection_is_gone_and_one_that_has_said_all_is_not() {
+        let (client, here) = UnixStream::pair().unwrap();
+        assert!(!is_gone(&here));
+        client.shutdown(std::net::Shutdown::Write).unwrap();
+        assert!(!is_gone(&here));
+        drop(client);
+        assert!(is_gone(&here));
+    }
 
     fn files(lasts: &[u64]) -> Files<()> {
         let mut files = Files::new();

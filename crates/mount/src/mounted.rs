@@ -87,11 +87,9 @@ pub trait Mounted: fmt::Debug + Send + Sync {
     /// Which files the kernel reads by itself.
     fn passthrough(&self) -> &Passthrough;
 
-    /// Opens a file by its path below the root, to announce reads of it.
-    ///
-    /// # Errors
-    /// See [`Refused`].
-    fn open_announced(&self, path: &Path) -> Result<Reader, Refused>;
+    /// Opens files by their paths below the root, to announce reads of them: those of a store side by side. Those that
+    /// cannot be opened have the reason.
+    fn open_announced(&self, paths: &[&Path]) -> Vec<Result<Reader, Refused>>;
 
     /// Answers the kernel on this channel until it is unmounted, on threads of its own.
     ///

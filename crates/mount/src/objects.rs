@@ -31,6 +31,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
+use std::sync::mpsc::channel;
 use forerun_io::footprint;
 use forerun_io::source::tree::{Age, Entry, Stat, Tree};
 use forerun_io::{Driver, Error as DriverError, Reader};
@@ -299,11 +300,9 @@ impl ObjectFs {
         })
     }
 
-    fn find(&self, path: &str) -> Result<Option<Entry>, Errno> {
-        self.tree.find(path).map_err(|e| self.errno(path, &e))
-    }
-
-    /// The number of an error; one without a number is told to the user of the mount.
+    /// The number of an error; one without a number is told to the user of the mount. Nor is `ENOENT` one of a tree, which
+    /// says of a missing name that it is none, and that a missing folder is empty: programs take `ENOENT` for a missing
+    /// name, and for the end of a folder.
     fn errno(&self, path: &str, error: &io::Error) -> Errno {
         if error.raw_os_error().is_none() {
             tracing::warn!("{}: {path}: {error}", self.tree.address());
@@ -414,6 +413,19 @@ impl Mounted for ObjectFs {
 
     fn known(&self) -> usize {
         self.nodes.count()
+/// The path of an object below the root, as the tree has it.
+fn object_path(path: &Path) -> Result<String, Refused> {
+    let mut names = Vec::new();
+    for component in path.components() {
+        match component {
+            Component::Normal(name) => names.push(name.to_str().ok_or(Errno::NOENT)?),
+            Component::CurDir => {}
+            _ => return Err(Refused::Path),
+        }
+    }
+    Ok(names.join("/"))
+}
+
     }
 
     fn least_needed(&self, count: usize, folders: bool) -> Vec<Node> {
@@ -429,21 +441,27 @@ impl Mounted for ObjectFs {
         &self.passthrough
     }
 
-    fn open_announced(&self, path: &Path) -> Result<Reader, Refused> {
-        let mut names = Vec::new();
-        for component in path.components() {
-            match component {
-                Component::Normal(name) => names.push(name.to_str().ok_or(Errno::NOENT)?),
-                Component::CurDir => {}
-                _ => return Err(Refused::Path),
+    fn open_announced(&self, paths: &[&Path]) -> Vec<Result<Reader, Refused>> {
+        let ask = |path: &&Path| {
+            let path = object_path(path)?;
+            let (give, given) = channel();
+            let then = move |found| drop(give.send(found));
+            self.tree.find_then(&path, Box::new(then));
+            Ok((path, given))
+        };
+        // Each is asked for before the first answer is awaited.
+        let asked: Vec<Result<_, Refused>> = paths.iter().map(ask).collect();
+        let opened = asked.into_iter().map(|asked| {
+            let (path, given) = asked?;
+            let panicked = |_| Err(io::Error::other("the request panicked"));
+            let found = given.recv().unwrap_or_else(panicked);
+            match found.map_err(|error| self.errno(&path, &error))? {
+                Some(Entry::Object(stat)) => Ok(self.reader(&path, &stat)?),
+                Some(Entry::Folder) => Err(Refused::Kind),
+                None => Err(Errno::NOENT.into()),
             }
-        }
-        let path = names.join("/");
-        match self.find(&path)? {
-            Some(Entry::Object(stat)) => Ok(self.reader(&path, &stat)?),
-            Some(Entry::Folder) => Err(Refused::Kind),
-            None => Err(Errno::NOENT.into()),
-        }
+        });
+        opened.collect()
     }
 
     fn serve(

@@ -130,8 +130,8 @@ impl Mounted for SourceFs {
         self.passthrough()
     }
 
-    fn open_announced(&self, path: &Path) -> Result<Reader, Refused> {
-        self.open_announced(path)
+    fn open_announced(&self, paths: &[&Path]) -> Vec<Result<Reader, Refused>> {
+        paths.iter().map(|path| self.open_announced(path)).collect()
     }
 
     fn serve(

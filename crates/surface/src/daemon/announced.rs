@@ -2,7 +2,15 @@
 //!
 //! `forerun ctl MOUNT hint` sends ranges in parts and adds up the answers; a mount takes them apart and opens the files.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
+
+/// Files of one part of a list: a busy disk opens so many in [`PATIENCE`].
+pub const PART_PATHS_MAX: usize = 32;
+
+/// How long a client waits for the answer to a part: longer than a store is asked for an object.
+pub const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A range of a file that will be read.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]

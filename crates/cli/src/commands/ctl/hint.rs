@@ -10,14 +10,15 @@
 //! /fast/my file<TAB>0<TAB>4KiB    tabs, because of the blank; a path with the mount point before it
 //! ```
 
+use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read, Write, stdin};
 use std::path::{Component, Path};
 
 use crate::commands::ctl::print;
 use crate::failure::Failure;
 use crate::files::{open_stream, plain};
-use crate::mount::announced::{FULL, Range, Taken};
-use crate::mount::control::{Answer, Question, REQUEST_BYTES_MAX, ask};
+use crate::mount::announced::{FULL, PART_PATHS_MAX, PATIENCE, Range, Taken};
+use crate::mount::control::{Answer, Question, REQUEST_BYTES_MAX, ask, ask_within};
 use crate::mount::sockets::Sockets;
 use crate::quantity::parse_size;
 
@@ -163,22 +164,39 @@ fn below(range: Range, mountpoint: &Path) -> Result<Range, String> {
     Ok(Range { path, ..range })
 }
 
-/// Announces ranges in parts; returns their fate.
+/// The length of the first part of a list: as many ranges as fit a request, of as many files as are opened in time.
+fn part<'a>(ranges: &'a [Range]) -> usize {
+    let (mut bytes, mut paths) = (0, BTreeSet::new());
+    let exceeds = |range: &'a Range| {
+        bytes += serde_json::to_string(range).map_or(0, |text| text.len() as u64 + 1);
+        paths.insert(&range.path);
+        bytes > PART_BYTES_MAX || paths.len() > PART_PATHS_MAX
+    };
+    ranges
+        .iter()
+        .position(exceeds)
+        .unwrap_or(ranges.len())
+        .max(1)
+}
+
+/// Announces ranges in parts; returns their fate. A part that is not answered in time is not announced, and those before
+/// it are.
 fn announce(socket: &Path, ranges: &[Range]) -> Result<Taken, Failure> {
     let mut taken = Taken::default();
     let mut left = ranges;
     while !left.is_empty() && !taken.is_full {
-        let mut bytes = 0;
-        let fits = |range: &&Range| {
-            bytes += serde_json::to_string(range).map_or(0, |text| text.len() as u64 + 1);
-            bytes <= PART_BYTES_MAX
-        };
-        let count = left.iter().take_while(fits).count().max(1);
-        let (part, rest) = left.split_at(count);
+        let (part, rest) = left.split_at(part(left));
         let ranges = part.to_vec();
-        match ask(socket, &Question::Hint { ranges })? {
-            Answer::Hints(more) => taken.add(&more),
-            other => return Err(Failure::broken(socket, format!("not an answer: {other:?}"))),
+        match ask_within(socket, &Question::Hint { ranges }, PATIENCE) {
+            Ok(Answer::Hints(more)) => taken.add(&more),
+            Ok(other) => return Err(Failure::broken(socket, format!("not an answer: {other:?}"))),
+            Err(failure) if taken.taken == 0 => return Err(failure),
+            Err(failure) => {
+                let (before, path) = (taken.taken, &part[0].path);
+                let rest =
+                    format!("{before} ranges before {path} are announced: announce the rest");
+                return Err(Failure::Run(format!("{failure}; {rest}")));
+            }
         }
         left = rest;
     }
@@ -226,6 +244,28 @@ mod tests {
                 said.starts_with("list: line 4: ") && said.contains(part),
                 "{said}"
             );
+        }
+    }
+
+    #[test]
+    fn a_part_has_a_bounded_number_of_files_and_of_bytes_and_no_range_is_left_out() {
+        let few_bytes = (0..3 * PART_PATHS_MAX).flat_map(|file| {
+            let name = file.to_string();
+            [range(&name, 0, Some(1)), range(&name, 1, Some(1))]
+        });
+        let long = "n".repeat(3000);
+        let many_bytes = (0..64).map(|file| range(&format!("{long}{file}"), 0, None));
+        let lists: [Vec<Range>; 2] = [few_bytes.collect(), many_bytes.collect()];
+        for (list, parts) in lists.iter().zip([3, 7]) {
+            let (mut left, mut lengths) = (&list[..], Vec::new());
+            while !left.is_empty() {
+                let length = part(left);
+                let paths: BTreeSet<_> = left[..length].iter().map(|range| &range.path).collect();
+                assert!(length > 0 && paths.len() <= PART_PATHS_MAX);
+                lengths.push(length);
+                left = &left[length..];
+            }
+            assert_eq!(lengths.len(), parts, "{lengths:?}");
         }
     }
 
