@@ -22,6 +22,8 @@ mod adapter;
 mod ahead;
 mod folder;
 mod nodes;
+#[cfg(test)]
+mod tests;
 
 use std::ffi::OsString;
 use std::io;
@@ -29,9 +31,9 @@ use std::os::fd::OwnedFd;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
 use std::time::{Duration, Instant, SystemTime};
 
-use std::sync::mpsc::channel;
 use forerun_io::footprint;
 use forerun_io::source::tree::{Age, Entry, Stat, Tree};
 use forerun_io::{Driver, Error as DriverError, Reader};
@@ -74,6 +76,14 @@ pub(super) struct Looked {
     pub(super) found: Option<(Node, Entry)>,
     /// The age of the answer: it is believed for so much less.
     pub(super) age: Duration,
+}
+
+impl Looked {
+    /// No such name, as of now.
+    const NOTHING: Self = Self {
+        found: None,
+        age: Duration::ZERO,
+    };
 }
 
 /// See the [module](self).
@@ -148,15 +158,18 @@ impl ObjectFs {
         let (fs, name) = (self.clone(), name.to_owned());
         let is_doubted = self.nodes.is_doubted(parent, &name);
         self.recall_then(path, self.age(is_doubted), move |_, found| {
-            then(found.map(|(entry, as_of)| Looked {
-                found: entry.map(|entry| {
-                    let node = fs.nodes.found(parent, &name, &entry, as_of);
-                    if is_doubted {
-                        fs.nodes.believe(node);
+            then(found.map(|(entry, as_of)| match entry {
+                Some(entry) => {
+                    let looked = fs.listed(parent, &name, &entry, as_of);
+                    if let (Some((node, _)), true) = (&looked.found, is_doubted) {
+                        fs.nodes.believe(*node);
                     }
-                    (node, entry)
-                }),
-                age: as_of.elapsed(),
+                    looked
+                }
+                None => Looked {
+                    found: None,
+                    age: as_of.elapsed(),
+                },
             }));
         });
     }
@@ -204,10 +217,13 @@ impl ObjectFs {
         }
     }
 
-    /// A name that a listing gave: as [`look_up`](Self::look_up), without a request.
-    #[must_use]
-    pub fn listed(&self, parent: Node, name: &str, entry: &Entry) -> Node {
-        self.nodes.found(parent, name, entry, Instant::now())
+    /// A name that an answer of this time gave: as [`look_up`](Self::look_up), without a request.
+    fn listed(&self, parent: Node, name: &str, entry: &Entry, as_of: Instant) -> Looked {
+        let (node, known) = self.nodes.found(parent, name, entry, as_of);
+        Looked {
+            found: Some((node, known.entry)),
+            age: known.as_of.elapsed(),
+        }
     }
 
     /// The kernel forgot a node this many times.
@@ -300,14 +316,18 @@ impl ObjectFs {
         })
     }
 
-    /// The number of an error; one without a number is told to the user of the mount. Nor is `ENOENT` one of a tree, which
-    /// says of a missing name that it is none, and that a missing folder is empty: programs take `ENOENT` for a missing
-    /// name, and for the end of a folder.
+    /// The number of an error; one without a number is told to the user of the mount. `ENOENT` is `EIO`: a tree says without
+    /// an error that a name is missing or a folder empty, and programs take `ENOENT` for a missing name or the end of a
+    /// folder.
     fn errno(&self, path: &str, error: &io::Error) -> Errno {
-        if error.raw_os_error().is_none() {
+        let number = beneath::errno(error);
+        if error.raw_os_error().is_none() || number == Errno::NOENT {
             tracing::warn!("{}: {path}: {error}", self.tree.address());
         }
-        beneath::errno(error)
+        match number {
+            Errno::NOENT => Errno::IO,
+            other => other,
+        }
     }
 
     /// An open file.
@@ -336,29 +356,29 @@ impl ObjectFs {
         }
     }
 
-    /// Gives the names of an open folder from a position on, each with the position behind it, until one is
+    /// Gives the names of an open folder from a position on, each with its time and the position behind it, until one is
     /// not taken.
     ///
     /// # Errors
-    /// Those of the store.
+    /// Those of the store. None if a name was taken: the next call has it.
     pub fn read_folder(
         &self,
         node: Node,
         handle: u64,
         from: u64,
-        take: &mut dyn FnMut(&str, &Entry, u64) -> bool,
+        take: &mut dyn FnMut(&str, &Entry, Instant, u64) -> bool,
     ) -> Result<(), Errno> {
         let path = self.nodes.path(node)?;
         let folder = self.folders.get(handle)?;
-        let mut take = |name: &str, entry: &Entry, next: u64| {
-            let taken = take(name, entry, next);
+        let mut take = |name: &str, entry: &Entry, as_of: Instant, next: u64| {
+            let taken = take(name, entry, as_of, next);
             if taken {
-                let file = || listed(name, entry, next);
+                let file = || walked(name, entry, next);
                 lock(&folder.gathered).add(next - 1, next, file);
             }
             taken
         };
-        let read = folder.read(from, || self.tree.list(&path), &mut take);
+        let read = folder.read(from, || self.tree.list_recalled(&path), &mut take);
         let is_end = read.map_err(|error| self.errno(&path, &error))?;
         if is_end
             && let Some(files) = lock(&folder.gathered).take()
@@ -382,7 +402,7 @@ impl ObjectFs {
 }
 
 /// An object of a listing, for a walk; listed in the order of their names, they are fetched in it.
-fn listed(name: &str, entry: &Entry, at: u64) -> Option<Listed> {
+fn walked(name: &str, entry: &Entry, at: u64) -> Option<Listed> {
     match entry {
         Entry::Folder => None,
         Entry::Object(stat) => Some(Listed {
@@ -391,6 +411,19 @@ fn listed(name: &str, entry: &Entry, at: u64) -> Option<Listed> {
             bytes: stat.bytes,
         }),
     }
+}
+
+/// The path of an object below the root, as the tree has it.
+fn object_path(path: &Path) -> Result<String, Refused> {
+    let mut names = Vec::new();
+    for component in path.components() {
+        match component {
+            Component::Normal(name) => names.push(name.to_str().ok_or(Errno::NOENT)?),
+            Component::CurDir => {}
+            _ => return Err(Refused::Path),
+        }
+    }
+    Ok(names.join("/"))
 }
 
 /// The lane of calls about a node: one for each, since the store answers them side by side.
@@ -413,19 +446,6 @@ impl Mounted for ObjectFs {
 
     fn known(&self) -> usize {
         self.nodes.count()
-/// The path of an object below the root, as the tree has it.
-fn object_path(path: &Path) -> Result<String, Refused> {
-    let mut names = Vec::new();
-    for component in path.components() {
-        match component {
-            Component::Normal(name) => names.push(name.to_str().ok_or(Errno::NOENT)?),
-            Component::CurDir => {}
-            _ => return Err(Refused::Path),
-        }
-    }
-    Ok(names.join("/"))
-}
-
     }
 
     fn least_needed(&self, count: usize, folders: bool) -> Vec<Node> {

@@ -90,20 +90,25 @@ impl Listing {
     /// there are no more; whether there are no more.
     ///
     /// # Errors
-    /// Errors of `getdents64(2)`.
+    /// Errors of `getdents64(2)`. None if a name was taken: the kernel would lose it, and the next call has the error.
     pub fn read(&self, from: u64, take: &mut dyn FnMut(u64, &Name) -> bool) -> Result<bool, Errno> {
         let mut position = lock(&self.position);
         position.go_to(from)?;
+        let mut is_any_taken = false;
         loop {
             while let Some(name) = position.ahead.front() {
                 if !take(position.at, name) {
                     return Ok(false);
                 }
+                is_any_taken = true;
                 position.at = name.next;
                 position.ahead.pop_front();
             }
-            if !position.read_ahead()? {
-                return Ok(true);
+            match position.read_ahead() {
+                Ok(true) => {}
+                Ok(false) => return Ok(true),
+                Err(_) if is_any_taken => return Ok(false),
+                Err(error) => return Err(error),
             }
         }
     }
@@ -143,5 +148,33 @@ impl Position {
             }
         }
         Ok(false)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Command, Stdio};
+
+    /// A folder of a process, whose listing fails once the process is gone.
+    #[test]
+    fn a_fault_comes_behind_the_names_before_it_and_is_no_end() {
+        let mut process = Command::new("cat")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        let folder = File::open(format!("/proc/{}/task", process.id())).unwrap();
+        let listing = Listing::new(folder, 0);
+        let (mut count, mut next) = (0, 0);
+        let read = listing.read(0, &mut |_, name| {
+            process.kill().unwrap();
+            process.wait().unwrap();
+            (count, next) = (count + 1, name.next);
+            true
+        });
+        assert_eq!((read, count), (Ok(false), 3));
+        let mut none = |_, name: &Name| panic!("{name:?}");
+        assert!(listing.read(next, &mut none).is_err());
     }
 }

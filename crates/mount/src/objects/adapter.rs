@@ -211,8 +211,7 @@ impl Filesystem for Adapter {
         let served = self.served.clone();
         let Some(name) = name.to_str() else {
             // Keys are text.
-            let (found, age) = (None, Duration::ZERO);
-            return served.found(Ok(Looked { found, age }), reply);
+            return served.found(Ok(Looked::NOTHING), reply);
         };
         let then = move |found| served.found(found, reply);
         caught(|| self.served.fs.look_up(Node(parent.0), name, then));
@@ -310,7 +309,7 @@ impl Filesystem for Adapter {
     ) {
         self.list(move |served| {
             let mut take =
-                |name: &str, entry: &Entry, next| !reply.add(NO_NUMBER, next, kind(entry), name);
+                |name: &str, entry: &Entry, _, next| !reply.add(NO_NUMBER, next, kind(entry), name);
             let read = served
                 .fs
                 .read_folder(Node(node.0), handle.0, from, &mut take);
@@ -333,21 +332,24 @@ impl Filesystem for Adapter {
             let (folder, fs) = (Node(node.0), &served.fs);
             // Both times are one for the library; the shorter one is never too long.
             let believed = served.trust.attributes.min(served.trust.entries);
-            let mut take = |name: &str, entry: &Entry, next| {
+            let mut take = |name: &str, entry: &Entry, as_of, next| {
                 // The kernel looks these up by itself: number zero, without attributes.
-                let is_dot = [".", ".."].contains(&name);
-                let found = match is_dot {
-                    true => Node(0),
-                    false => fs.listed(folder, name, entry),
+                let looked = match [".", ".."].contains(&name) {
+                    true => Looked::NOTHING,
+                    false => fs.listed(folder, name, entry, as_of),
                 };
-                let mut attr = served.attr(found, entry);
-                if is_dot {
-                    attr.ino = NO_NUMBER;
-                }
-                let number = INodeNo(found.0);
-                let full = reply.add(number, next, name, &believed, &attr, Generation(0));
-                if full && !is_dot {
-                    fs.forget(found, 1);
+                let (number, attr) = match &looked.found {
+                    Some((node, entry)) => (INodeNo(node.0), served.attr(*node, entry)),
+                    None => {
+                        let mut attr = served.attr(Node(0), entry);
+                        attr.ino = NO_NUMBER;
+                        (INodeNo(0), attr)
+                    }
+                };
+                let left = believed.saturating_sub(looked.age);
+                let full = reply.add(number, next, name, &left, &attr, Generation(0));
+                if let (Some((node, _)), true) = (looked.found, full) {
+                    fs.forget(node, 1);
                 }
                 !full
             };

@@ -9,12 +9,16 @@
 //! from 0:    .   ..   a  b          full at c: kept
 //! from 4:                  c  d     goes on
 //! ```
+//!
+//! A fault behind a name that was given is kept, too: the kernel would take the answer for an error, and lose the names.
 
 use std::io;
+use std::iter;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
-use forerun_io::source::tree::{Entry, Names};
+use forerun_io::source::tree::{Entry, RecalledNames};
 
 use super::NAME_BYTES_MAX;
 use crate::fs::walk::Gathered;
@@ -24,11 +28,11 @@ use crate::lock;
 const DOTS: [&str; 2] = [".", ".."];
 
 struct State {
-    names: Names,
+    names: RecalledNames,
     /// Position of the next name.
     at: u64,
-    /// It, if it was taken from the listing.
-    kept: Option<(String, Entry)>,
+    /// It, or the fault in its place, if it was taken from the listing.
+    kept: Option<io::Result<(String, Entry, Instant)>>,
 }
 
 /// See the [module](self).
@@ -56,17 +60,21 @@ impl Folder {
         }
     }
 
-    /// Gives names from a position on, each with the position behind it, until one is not taken; whether there
-    /// are no more.
+    /// Gives names from a position on, each with its time and the position behind it, until one is not taken; whether
+    /// there are no more. After a fault the listing begins anew.
     pub(super) fn read(
         &self,
         from: u64,
-        list: impl FnOnce() -> io::Result<Names>,
-        take: &mut dyn FnMut(&str, &Entry, u64) -> bool,
+        list: impl FnOnce() -> io::Result<RecalledNames>,
+        take: &mut dyn FnMut(&str, &Entry, Instant, u64) -> bool,
     ) -> io::Result<bool> {
+        let mut is_any_taken = false;
         for (dot, at) in DOTS.into_iter().zip(0..) {
-            if from <= at && !take(dot, &Entry::Folder, at + 1) {
-                return Ok(false);
+            if from <= at {
+                if !take(dot, &Entry::Folder, Instant::now(), at + 1) {
+                    return Ok(false);
+                }
+                is_any_taken = true;
             }
         }
         let from = from.max(DOTS.len() as u64);
@@ -74,39 +82,53 @@ impl Folder {
         let listing = match state.take() {
             Some(listing) if listing.at == from => listing,
             _ => State {
-                names: list()?,
+                names: list().unwrap_or_else(|error| Box::new(iter::once(Err(error)))),
                 at: DOTS.len() as u64,
                 kept: None,
             },
         };
         let listing = state.insert(listing);
-        while let Some((name, entry)) = listing.next(&self.is_told)? {
-            if listing.at < from || take(&name, &entry, listing.at + 1) {
+        loop {
+            let (name, entry, as_of) = match listing.next(&self.is_told) {
+                Ok(Some(next)) => next,
+                Ok(None) => return Ok(true),
+                Err(error) if is_any_taken => {
+                    listing.kept = Some(Err(error));
+                    return Ok(false);
+                }
+                Err(error) => {
+                    *state = None;
+                    return Err(error);
+                }
+            };
+            if listing.at < from {
                 listing.at += 1;
+            } else if take(&name, &entry, as_of, listing.at + 1) {
+                listing.at += 1;
+                is_any_taken = true;
             } else {
-                listing.kept = Some((name, entry));
+                listing.kept = Some(Ok((name, entry, as_of)));
                 return Ok(false);
             }
         }
-        Ok(true)
     }
 }
 
 impl State {
     /// The next name that programs can use.
-    fn next(&mut self, is_told: &AtomicBool) -> io::Result<Option<(String, Entry)>> {
+    fn next(&mut self, is_told: &AtomicBool) -> io::Result<Option<(String, Entry, Instant)>> {
         if let Some(kept) = self.kept.take() {
-            return Ok(Some(kept));
+            return kept.map(Some);
         }
         for next in self.names.by_ref() {
-            let (name, entry) = next?;
+            let (name, entry, as_of) = next?;
             let dots = DOTS.contains(&name.as_str());
             if !name.is_empty()
                 && !dots
                 && name.len() <= NAME_BYTES_MAX
                 && !name.contains(['/', '\0'])
             {
-                return Ok(Some((name, entry)));
+                return Ok(Some((name, entry, as_of)));
             }
             if !is_told.swap(true, Ordering::Relaxed) {
                 let bytes = name.len();
@@ -129,16 +151,17 @@ mod tests {
         let (folder, lists) = (Folder::new(0, Arc::default()), Cell::new(0));
         let list = || {
             lists.set(lists.get() + 1);
+            let now = Instant::now();
             let names: Vec<_> = names
                 .iter()
-                .map(|name| Ok(((*name).to_owned(), Entry::Folder)))
+                .map(|name| Ok(((*name).to_owned(), Entry::Folder, now)))
                 .collect();
-            Ok(Box::new(names.into_iter()) as Names)
+            Ok(Box::new(names.into_iter()) as RecalledNames)
         };
         let (mut read, mut next) = (Vec::new(), 0);
         for from in from.iter().copied().map(Some).chain([None; 20]) {
             let (mut count, from) = (0, from.unwrap_or(next));
-            let mut take = |name: &str, _: &Entry, behind| {
+            let mut take = |name: &str, _: &Entry, _, behind| {
                 if count == at_once {
                     return false;
                 }
@@ -173,5 +196,30 @@ mod tests {
         let long = "n".repeat(256);
         let (read, _) = read_all(&["", ".", "..", "a/b", "a\0", &long, "ok"], 100, &[]);
         assert_eq!(read, [".", "..", "ok"]);
+    }
+
+    /// A fault in the middle of an answer, behind the dots, and at once.
+    #[test]
+    fn a_fault_comes_behind_the_names_before_it_and_is_no_end() {
+        for names in [3, 0] {
+            let folder = Folder::new(0, Arc::default());
+            let list = || {
+                let now = Instant::now();
+                let names = (0..names).map(move |name| Ok((name.to_string(), Entry::Folder, now)));
+                let fault = iter::once_with(|| Err(io::ErrorKind::Other.into()));
+                Ok(Box::new(names.chain(fault)) as RecalledNames)
+            };
+            let mut from = 0;
+            let mut take = |_: &str, _: &Entry, _, next| {
+                from = next;
+                true
+            };
+            assert!(!folder.read(0, list, &mut take).unwrap());
+            assert_eq!(from, 2 + names);
+            for _ in 0..2 {
+                let mut none = |name: &str, _: &Entry, _, _| panic!("{name}");
+                assert!(folder.read(from, list, &mut none).is_err());
+            }
+        }
     }
 }

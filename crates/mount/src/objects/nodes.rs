@@ -91,18 +91,25 @@ fn is_same_entry(one: &Entry, other: &Entry) -> bool {
 }
 
 impl Nodes {
-    /// A name was found as of this time, and the kernel is told of it: its number.
-    pub(super) fn found(&self, parent: Node, name: &str, entry: &Entry, as_of: Instant) -> Node {
+    /// A name was found as of this time, and the kernel is told of it: its newest version, which is another one if it was
+    /// found later.
+    pub(super) fn found(
+        &self,
+        parent: Node,
+        name: &str,
+        entry: &Entry,
+        as_of: Instant,
+    ) -> (Node, Known) {
         let mut table = lock(&self.0);
         let name: Arc<str> = name.into();
         let number = table.names.get(&(parent.0, name.clone())).copied();
         if let Some(number) = number
             && let Some(known) = table.nodes.get_mut(&number)
-            && is_same_entry(&known.entry, entry)
+            && (is_same_entry(&known.entry, entry) || as_of < known.as_of)
         {
             known.lookups += 1;
             known.saw(entry, as_of);
-            return Node(number);
+            return (Node(number), known.clone());
         }
         table.last += 1;
         let number = table.last;
@@ -114,9 +121,9 @@ impl Nodes {
             doubted: None,
             lookups: 1,
         };
-        table.nodes.insert(number, known);
+        table.nodes.insert(number, known.clone());
         table.names.insert((parent.0, name), number);
-        Node(number)
+        (Node(number), known)
     }
 
     /// A name whose answer is younger than this, and the kernel is told of it.
@@ -269,7 +276,10 @@ impl Known {
 
     /// The store was asked again. A version that was not told before is told now.
     fn saw(&mut self, now: &Entry, as_of: Instant) {
-        self.as_of = self.as_of.max(as_of);
+        if as_of < self.as_of {
+            return;
+        }
+        self.as_of = as_of;
         if let (Entry::Object(known), Entry::Object(now)) = (&mut self.entry, now)
             && known.version.is_none()
         {
@@ -284,7 +294,26 @@ mod tests {
     use std::time::SystemTime;
 
     fn found(nodes: &Nodes, parent: Node, name: &str, entry: &Entry) -> Node {
-        nodes.found(parent, name, entry, Instant::now())
+        nodes.found(parent, name, entry, Instant::now()).0
+    }
+
+    #[test]
+    fn an_answer_that_is_older_than_the_newest_version_changes_nothing() {
+        let nodes = Nodes::default();
+        let old = Instant::now();
+        let new = old + Duration::from_secs(60);
+        let (node, _) = nodes.found(ROOT, "a", &object(1, Some("y")), new);
+        let (again, known) = nodes.found(ROOT, "a", &object(2, Some("x")), old);
+        assert_eq!((again, known.as_of), (node, new));
+        assert_eq!(known.entry, object(1, Some("y")));
+        let later = new + Duration::from_secs(1);
+        let (other, _) = nodes.found(ROOT, "a", &object(2, Some("z")), later);
+        assert_ne!(other, node);
+        // The kernel was told of it twice.
+        nodes.forget(node, 1);
+        assert!(nodes.known(node).is_ok());
+        nodes.forget(node, 1);
+        assert!(nodes.known(node).is_err());
     }
 
     #[test]
