@@ -9,6 +9,7 @@
 //! keeps it alive: so the release is a better signal than the end of a process (a pidfd). Processor
 //! time, if it is requested, is that of the thread of the last request ([`Reader::belongs_to`]).
 
+use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -157,16 +158,19 @@ impl OpenFile {
             match read {
                 Ok(0) => break,
                 Ok(count) => filled += count,
-                Err(error) => {
-                    if let Some(doubted) = &self.doubted {
-                        doubted.store(true, Ordering::Relaxed);
-                    }
-                    return Err(beneath::errno(&error));
-                }
+                Err(error) => return Err(self.failed(&error)),
             }
         }
         self.count(offset, filled);
         Ok(filled)
+    }
+
+    /// A read of it failed: the number to answer.
+    pub fn failed(&self, error: &io::Error) -> Errno {
+        if let Some(doubted) = &self.doubted {
+            doubted.store(true, Ordering::Relaxed);
+        }
+        beneath::errno(error)
     }
 
     /// Copies these bytes as far as the file has them, if all of those are in memory; waits for

@@ -4,11 +4,12 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom};
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use rustix::fs::OFlags;
 use snapbox::cmd::cargo_bin;
 use tempfile::TempDir;
 
@@ -431,6 +432,29 @@ fn faults_that_pass_are_not_seen_and_refusals_are() {
     assert_eq!(refused.raw_os_error(), Some(libc::EACCES));
     server.fail_always(None);
     assert!(fs::read(mounted.point("a")).is_ok());
+}
+
+/// In its window, and alone; the one thread of a bucket that read it again let others wait.
+#[test]
+fn a_range_that_is_refused_is_asked_for_twice() {
+    let server = Server::start();
+    put(&server, "a", 1, bytes(3_000_000, 1));
+    let Some(mounted) = mount(&server, "s3://b", &[]) else {
+        return;
+    };
+    let direct = OFlags::DIRECT.bits().cast_signed();
+    let file = File::options()
+        .read(true)
+        .custom_flags(direct)
+        .open(mounted.point("a"));
+    let file = file.unwrap();
+    server.delete("/b/a");
+    let (before, _) = server.counts();
+    let mut room = [0; 8192];
+    let begin = room.as_ptr().align_offset(4096);
+    let refused = file.read_exact_at(&mut room[begin..begin + 4096], 1 << 20);
+    assert_eq!(refused.unwrap_err().raw_os_error(), Some(libc::ENOENT));
+    assert_eq!(server.counts().0 - before, 2);
 }
 
 #[test]

@@ -37,6 +37,19 @@ impl Reader {
         fresh: bool,
         call: impl FnOnce(bool) + Send + 'static,
     ) {
+        let call = move |there: io::Result<()>| call(there.is_ok());
+        self.when_resident_or_failed(offset, bytes, fresh, call);
+    }
+
+    /// The same, and calls with the error of the source if a block of these bytes cannot be had. With `EAGAIN` where
+    /// only a read can tell: the file has another version, or the driver ends.
+    pub fn when_resident_or_failed(
+        &self,
+        offset: u64,
+        bytes: usize,
+        fresh: bool,
+        call: impl FnOnce(io::Result<()>) + Send + 'static,
+    ) {
         self.await_blocks(offset, bytes, fresh, Wants::Presence, call);
     }
 
@@ -49,6 +62,7 @@ impl Reader {
         bytes: usize,
         call: impl FnOnce(bool) + Send + 'static,
     ) {
+        let call = move |there: io::Result<()>| call(there.is_ok());
         self.await_blocks(offset, bytes, true, Wants::Idle, call);
     }
 
@@ -58,9 +72,15 @@ impl Reader {
         bytes: usize,
         fresh: bool,
         wants: Wants,
-        call: impl FnOnce(bool) + Send + 'static,
+        call: impl FnOnce(io::Result<()>) + Send + 'static,
     ) {
-        let call = |served| call(served == Served::End);
+        let call = |served| {
+            call(match served {
+                Served::End => Ok(()),
+                Served::Failed { error } => Err(io::Error::from_raw_os_error(error.0)),
+                Served::Blocks { .. } => Err(io::Error::from_raw_os_error(libc::EAGAIN)),
+            });
+        };
         // Before the size: one of a later version is refused then.
         let version = self.version.count();
         let end = offset.saturating_add(bytes as u64);

@@ -185,6 +185,17 @@ fn a_request_whose_source_fails_is_carried_out_by_a_reader_that_opened_since() {
 }
 
 #[test]
+fn an_awaited_block_that_cannot_be_had_tells_the_error() {
+    let driver = driver();
+    let reader = driver.open_source(Handle::refused()).unwrap();
+    let (tell, told) = channel();
+    reader.when_resident_or_failed(0, BLOCK, true, move |there| tell.send(there).unwrap());
+    let error = told.recv().unwrap().unwrap_err();
+    assert_eq!(error.raw_os_error(), Some(libc::EACCES));
+    assert!(!ask(&reader, 0).recv().unwrap());
+}
+
+#[test]
 fn a_request_fails_if_all_sources_do() {
     let driver = driver();
     let (held, reads) = Handle::held();

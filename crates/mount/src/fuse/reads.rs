@@ -14,9 +14,9 @@
 //!                                                 \--> lane of the device: buffer, by block
 //! ```
 //!
-//! The last way is for memory too small to hold a read at once, and for errors; there is one such
-//! read at a time for each device. No deadlock: a buffer is held only while bytes are copied, and a
-//! read that takes each block as it arrives completes with a single frame.
+//! The last way is for memory too small to hold a read at once, and for errors of files that may change meanwhile: one
+//! such read at a time for each device. An object stays as it is, so an error of it is answered. No deadlock: a buffer is
+//! held only while bytes are copied, and a read that takes each block as it arrives completes with a single frame.
 //!
 //! A device that does not answer holds up nobody but its own reads: what waits is counted by device
 //! ([admission]), and whatever asks the source of a [served](forerun_io::served) file is done in its
@@ -233,6 +233,13 @@ impl Read {
         reader.and_then(Reader::device).unwrap_or_default()
     }
 
+    /// Whether another attempt would end with this error, too.
+    fn is_refused(&self, error: &io::Error) -> bool {
+        let is_unchanging = |reader: &Reader| !reader.may_change();
+        let only_a_read_can_tell = beneath::errno(error) == rustix::io::Errno::AGAIN;
+        self.file.reader().is_some_and(is_unchanging) && !only_a_read_can_tell
+    }
+
     /// Goes this way with the read. A panic ends the read alone: its reply goes with it, as an I/O error.
     fn caught(self, way: impl FnOnce(Self) -> Copied) -> Copied {
         let mut copied = Copied::Answered;
@@ -352,16 +359,14 @@ impl Shared {
     fn await_bytes(self: &Arc<Self>, read: Read, round: u32) {
         let shared = self.clone();
         let (file, offset, bytes) = (read.file.clone(), read.offset, read.bytes);
-        let come = move |there: bool| {
-            if there && round < ROUNDS_MAX {
-                shared.when_room(read, round);
-            } else {
-                shared.last_way(read);
-            }
+        let come = move |there: io::Result<()>| match there {
+            Ok(()) if round < ROUNDS_MAX => shared.when_room(read, round),
+            Err(error) if read.is_refused(&error) => shared.when_failed(read, error),
+            _ => shared.last_way(read),
         };
         match file.reader() {
-            Some(reader) => reader.when_resident(offset, bytes, round == 0, come),
-            None => come(false),
+            Some(reader) => reader.when_resident_or_failed(offset, bytes, round == 0, come),
+            None => come(Err(rustix::io::Errno::BADF.into())),
         }
     }
 
@@ -377,6 +382,20 @@ impl Shared {
             }
         });
         self.later(Job { bytes, work });
+    }
+
+    /// The source has refused the bytes: a worker says so.
+    fn when_failed(self: &Arc<Self>, read: Read, error: io::Error) {
+        let (shared, bytes, device) = (self.clone(), read.bytes, read.device());
+        let work = Box::new(move |_: Option<&mut [u8]>| -> Next {
+            let refused = read.caught(|read| {
+                let number = read.file.failed(&error);
+                read.reply.error(errno(number));
+                Copied::Answered
+            });
+            Some(Box::new(move || shared.leave(device, bytes, refused)))
+        });
+        self.later(Job { bytes: 1, work });
     }
 
     /// Reads on a thread of its device's, which may wait for ever.
