@@ -1,7 +1,8 @@
 //! One version of an object, as a source.
 //!
 //! Every range names the version (`If-Match`, or a generation), so a reader gets bytes of the one it
-//! opened, or `ESTALE`. Attempts go on where the one before stopped, with growing pauses, until
+//! opened, or `ESTALE`. Where a server ignores a condition, or has no such version, the tag or number of its answer or of
+//! one more question tells the same. Attempts go on where the one before stopped, with growing pauses, until
 //! the deadline.
 
 use std::fmt;
@@ -23,10 +24,10 @@ use object_store::{Error, GetOptions, GetRange, GetResult, ObjectMeta};
 use crate::Client;
 use crate::address::Address;
 use crate::attempts::{Attempts, Fault};
-use crate::failure;
+use crate::failure::{self, status_of};
 use crate::part::Held;
 use crate::store::{Connected, Store};
-use crate::web::WebAddress;
+use crate::web::{self, WebAddress};
 
 /// See the [module](self).
 pub struct Object {
@@ -94,6 +95,10 @@ impl Version {
             false => Self::Number(text.to_owned()),
         }
     }
+}
+
+fn stale() -> io::Error {
+    io::Error::from_raw_os_error(libc::ESTALE)
 }
 
 /// The one form of an ETag: listings of Azure and of some servers of S3 leave the quotes away, their answers do not.
@@ -180,7 +185,7 @@ impl Object {
     }
 
     /// Asks for a range; a server whose tags are bare may know a condition in that form alone.
-    async fn get(&self, with: &Connected, options: GetOptions) -> Result<GetResult, Fault> {
+    async fn get(&self, with: &Arc<Connected>, options: GetOptions) -> Result<GetResult, Fault> {
         let objects = &with.objects;
         let bare = options.if_match.as_ref().map(|tag| tag.replace('"', ""));
         let error = match objects.get_opts(&self.key, options.clone()).await {
@@ -201,13 +206,39 @@ impl Object {
                 answer => return answer,
             }
         }
-        Err(Fault::of(&error))
+        let is_number = matches!(self.asked, Version::Number(_));
+        let may_be_replaced = match &error {
+            Error::NotFound { .. } => is_number,
+            // Where no condition is known, behind the end of a shorter one.
+            _ => status_of(&error) == Some(416),
+        };
+        match may_be_replaced && self.is_replaced(with).await {
+            true => Err(Fault::Last(stale())),
+            false => Err(Fault::of(&error)),
+        }
+    }
+
+    /// Whether another version is there now.
+    async fn is_replaced(&self, with: &Arc<Connected>) -> bool {
+        let now = match &self.web {
+            Some(web) => web::opened(with.clone(), web.clone()).await,
+            None => with.head(&self.key).await.map(|head| head.meta),
+        };
+        now.is_ok_and(|now| self.is_other(&now))
+    }
+
+    /// Whether an answer is of another version. Also one without an ETag: the server may have ignored the condition.
+    fn is_other(&self, answer: &ObjectMeta) -> bool {
+        match &self.asked {
+            Version::ETag(tag) => answer.e_tag.as_deref().map(quoted).as_ref() != Some(tag),
+            Version::Number(number) => answer.version.as_ref().is_some_and(|told| told != number),
+        }
     }
 
     /// Reads from `offset + done` on until `end` is there; how far it came stands in `done`.
     async fn read_once(
         &self,
-        with: &Connected,
+        with: &Arc<Connected>,
         target: &mut Target,
         offset: u64,
         done: &mut usize,
@@ -221,15 +252,13 @@ impl Object {
         if answer.range.start != begin {
             return other(format!("bytes from {}, not {begin}", answer.range.start));
         }
+        if self.is_other(&answer.meta) {
+            return Err(Fault::Last(stale()));
+        }
         let (told, known) = (answer.meta.size, self.bytes);
         if told != known {
             let why = format!("Content-Range says {told} bytes in all; the object had {known}");
             return other(why);
-        }
-        // Also one without an ETag: the server may have ignored the condition.
-        let is_other = |tag| answer.meta.e_tag.as_deref().map(quoted).as_ref() != Some(tag);
-        if matches!(&self.asked, Version::ETag(tag) if is_other(tag)) {
-            return Err(Fault::Last(io::Error::from_raw_os_error(libc::ESTALE)));
         }
         let mut pieces = answer.into_stream();
         // Bytes behind the range are left: they may have no end.

@@ -101,6 +101,10 @@ struct State {
     waiting: usize,
     waiting_most: usize,
     bare: Bare,
+    /// Whether conditions are ignored.
+    is_careless: bool,
+    /// Whether answers tell versions as generations, by which objects are asked for.
+    has_generations: bool,
     /// The most keys of a page.
     page: usize,
     /// Pages that end go on: with the token of the page before, or with another one each time.
@@ -127,6 +131,8 @@ impl Default for State {
             waiting: 0,
             waiting_most: 0,
             bare: Bare::Nowhere,
+            is_careless: false,
+            has_generations: false,
             page: 1000,
             again: None,
             accepted: None,
@@ -248,6 +254,17 @@ impl Server {
     #[allow(dead_code, reason = "of one test program")]
     pub(crate) fn bare(&self, bare: Bare) {
         self.shared.state.lock().unwrap().bare = bare;
+    }
+
+    /// Conditions of requests, and generations in them, are ignored from now on.
+    pub(crate) fn ignore_conditions(&self) {
+        self.shared.state.lock().unwrap().is_careless = true;
+    }
+
+    /// Answers tell versions as generations from now on, and those of others are not there.
+    #[allow(dead_code, reason = "of one test program")]
+    pub(crate) fn tell_generations(&self) {
+        self.shared.state.lock().unwrap().has_generations = true;
     }
 
     /// Pages of listings have at most so many keys.
@@ -445,8 +462,20 @@ fn answer(asked: &Asked, state: &mut State) -> (String, Vec<u8>, End) {
         let head = format!("HTTP/1.1 200 -\r\nContent-Length: {bytes}\r\n\r\n");
         return (head, page.into_bytes(), end);
     }
+    let (path, generation) = match path.split_once("?generation=") {
+        Some((path, generation)) => (path, Some(generation)),
+        None => (path.as_str(), None),
+    };
     let Some((version, content)) = state.objects.get(&listing::unescaped(path)) else {
         return empty(404, "");
+    };
+    let is_other = |generation: &str| version.trim_matches('"') != generation;
+    if !state.is_careless && generation.is_some_and(is_other) {
+        return empty(404, "");
+    }
+    let number = match state.has_generations {
+        true => format!("x-goog-generation: {}\r\n", version.trim_matches('"')),
+        false => String::new(),
     };
     let version = match state.bare {
         Bare::InAnswers | Bare::Everywhere => &version.replace('"', ""),
@@ -455,7 +484,7 @@ fn answer(asked: &Asked, state: &mut State) -> (String, Vec<u8>, End) {
     if asked
         .version
         .as_ref()
-        .is_some_and(|wanted| wanted != version)
+        .is_some_and(|wanted| wanted != version && !state.is_careless)
     {
         return empty(412, "");
     }
@@ -491,7 +520,7 @@ fn answer(asked: &Asked, state: &mut State) -> (String, Vec<u8>, End) {
         _ => end - first,
     };
     let mut head = format!(
-        "{tag}{mark}Last-Modified: Mon, 01 Jan 2024 00:00:00 GMT\r\nContent-Length: {bytes}\r\n"
+        "{tag}{number}{mark}Last-Modified: Mon, 01 Jan 2024 00:00:00 GMT\r\nContent-Length: {bytes}\r\n"
     );
     if asked.is_head {
         return (

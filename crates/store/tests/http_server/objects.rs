@@ -280,6 +280,30 @@ pub(crate) fn a_replaced_object_is_an_error_to_its_readers_and_new_to_the_next_o
     assert!(error.to_string().starts_with(&address), "{error}");
 }
 
+/// Shorter, so that a range lies behind its end, and longer.
+pub(crate) fn a_replaced_object_of_another_size_is_told_by_its_tag_where_conditions_are_ignored(
+    make: Make,
+) {
+    let server = Server::start();
+    server.ignore_conditions();
+    let client = make(&server);
+    let last = BYTES as u64 - 1;
+    for size in [1, BYTES / 2, BYTES - 1, BYTES + 1] {
+        server.put("/b/a", "1", content(1));
+        let driver = driver(1 << 20);
+        let reader = client.open(&driver, "/b/a");
+        server.put("/b/a", "2", vec![0; size]);
+        for at in [last, 0] {
+            let error = reader.read_at(&mut [0], at).unwrap_err();
+            assert_eq!(
+                number(&error),
+                Some(libc::ESTALE),
+                "{size} at {at}: {error}"
+            );
+        }
+    }
+}
+
 pub(crate) fn refusals_reach_the_reader_as_what_they_are(make: Make) {
     let server = Server::start();
     server.put("/b/a", "1", content(1));

@@ -120,6 +120,13 @@ fn a_replaced_object_is_an_error_to_its_readers_and_new_to_the_next_open() {
 }
 
 #[test]
+fn a_replaced_object_of_another_size_is_told_by_its_tag_where_conditions_are_ignored() {
+    objects::a_replaced_object_of_another_size_is_told_by_its_tag_where_conditions_are_ignored(
+        make,
+    );
+}
+
+#[test]
 fn refusals_reach_the_reader_as_what_they_are() {
     objects::refusals_reach_the_reader_as_what_they_are(make);
 }

@@ -122,8 +122,36 @@ fn a_replaced_object_is_an_error_to_its_readers_and_new_to_the_next_open() {
 }
 
 #[test]
+fn a_replaced_object_of_another_size_is_told_by_its_tag_where_conditions_are_ignored() {
+    objects::a_replaced_object_of_another_size_is_told_by_its_tag_where_conditions_are_ignored(
+        make,
+    );
+}
+
+#[test]
 fn refusals_reach_the_reader_as_what_they_are() {
     objects::refusals_reach_the_reader_as_what_they_are(make);
+}
+
+/// Google Cloud Storage is asked for generations, of which a replaced one is not there.
+#[test]
+fn a_generation_that_was_replaced_is_stale_and_one_that_was_deleted_is_not_there() {
+    let server = Server::start();
+    server.tell_generations();
+    let variables = [("GOOGLE_BASE_URL".to_owned(), server.url(""))];
+    let client = Client::with_variables(objects::limits(), variables).unwrap();
+    server.put("/b/a", "1", content(1));
+    let object = client.open("gs://b/a").unwrap();
+    assert_eq!(fetch(&object, 0, 10).unwrap(), content(1)[..10]);
+    let failed = || number(&fetch(&object, 0, 10).unwrap_err());
+    server.put("/b/a", "2", content(2));
+    assert_eq!(failed(), Some(libc::ESTALE));
+    server.delete("/b/a");
+    assert_eq!(failed(), Some(libc::ENOENT));
+    // Of the same size, so that the number alone tells.
+    server.ignore_conditions();
+    server.put("/b/a", "2", content(2));
+    assert_eq!(failed(), Some(libc::ESTALE));
 }
 
 #[test]
