@@ -63,12 +63,14 @@ pub(crate) fn taken_out(body: &[u8]) -> Option<(Vec<u8>, LeftOut)> {
     let (mut left_out, mut kept, mut copied, mut at) = (LeftOut::default(), Vec::new(), 0, 0);
     while let Some(begin) = find(body, at, b"<") {
         let name = name(body, begin);
-        let key_name = ENTRIES.iter().find(|(entry, _)| *entry == local(name));
-        let close = [&b"</"[..], name, b">"].concat();
-        let entry = key_name.and_then(|(_, key)| Some((*key, find(body, begin, &close)?)));
-        let Some((key_name, last)) = entry else {
+        let Some((_, key_name)) = ENTRIES.iter().find(|(entry, _)| *entry == local(name)) else {
             at = begin + 1;
             continue;
+        };
+        let close = [&b"</"[..], name, b">"].concat();
+        // The client refuses a text that is cut off. Its other entries would be looked through to its end, each.
+        let Some(last) = find(body, begin, &close) else {
+            break;
         };
         at = last + close.len();
         if let Some((flaw, key)) = flaw(&body[begin..last], key_name) {
@@ -108,7 +110,7 @@ fn flaw(entry: &[u8], key_name: &[u8]) -> Option<(Flaw, String)> {
 /// The name of the element that begins here.
 fn name(text: &[u8], begin: usize) -> &[u8] {
     let behind = text.get(begin + 1..).unwrap_or_default();
-    let ends = |byte: &u8| byte.is_ascii_whitespace() || [b'>', b'/'].contains(byte);
+    let ends = |byte: &u8| byte.is_ascii_whitespace() || [b'>', b'/', b'<'].contains(byte);
     let end = behind.iter().position(ends).unwrap_or(behind.len());
     &behind[..end]
 }
@@ -223,6 +225,15 @@ mod tests {
             let _ = taken_out(&body[end..]);
         }
         assert_eq!(taken_out(body).unwrap().0, b"<L></L>");
+    }
+
+    /// Without a bound on each look this takes hours.
+    #[test]
+    fn a_long_answer_of_beginnings_is_looked_through_once() {
+        for beginning in ["<Contents>", "<Contents><Key>a//b</Key>", "<", "<a"] {
+            let body = beginning.repeat((8 << 20) / beginning.len());
+            assert_eq!(taken_out(body.as_bytes()), None, "{beginning}");
+        }
     }
 
     #[test]
