@@ -48,8 +48,11 @@ const IGNORED: &[&str] = &[
     "default_permissions",
 ];
 
-/// Short flags `mount(8)` may pass to a helper; none changes the mount.
-const IGNORED_SHORT: &[&str] = &["-n", "-s", "-v", "-r", "-w"];
+/// Short flags `mount(8)` may pass to a helper, one by one or together; none changes the mount.
+const IGNORED_SHORT: &str = "nsvrw";
+
+/// The one that says that nothing is mounted.
+const FAKE: char = 'f';
 
 /// Options for the kernel beside the file system.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
@@ -110,11 +113,22 @@ pub fn expand(words: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
             expand_list(OsStr::from_bytes(list), &mut expanded);
         } else if word == "-t" || (from_fstab && word == "-N") {
             words.next();
-        } else if !(from_fstab && IGNORED_SHORT.iter().any(|short| word == *short)) {
+        } else if let Some(shorts) = shorts(&word).filter(|_| from_fstab) {
+            if shorts.contains(FAKE) {
+                expanded.push("--check-arguments".into());
+            }
+        } else {
             expanded.push(word);
         }
     }
     expanded
+}
+
+/// The letters of a word of `mount(8)`'s short flags.
+fn shorts(word: &OsStr) -> Option<&str> {
+    let letters = word.to_str()?.strip_prefix('-')?;
+    let is_known = |letter| letter == FAKE || IGNORED_SHORT.contains(letter);
+    (!letters.is_empty() && letters.chars().all(is_known)).then_some(letters)
 }
 
 fn expand_list(list: &OsStr, into: &mut Vec<OsString>) {
@@ -139,22 +153,25 @@ fn as_flag(option: &[u8]) -> OsString {
         .position(|byte| *byte == b'=')
         .unwrap_or(option.len());
     let (name, value) = option.split_at(end);
-    let mut flag = b"--".to_vec();
-    flag.extend(
-        name.iter()
-            .map(|byte| if *byte == b'_' { b'-' } else { *byte }),
-    );
+    let name = name.iter().map(|byte| match byte {
+        b'_' => b'-',
+        other => *other,
+    });
+    let name: Vec<u8> = name.collect();
     let lists = [
         &b"emulate"[..],
+        b"stripe",
         b"detect",
         b"depth",
         b"shape",
         b"dispatch",
         b"reclaim",
-        b"next_file",
+        b"next-file",
         b"measure",
     ];
-    let colon_is_comma = lists.contains(&name);
+    let colon_is_comma = lists.contains(&&*name);
+    let mut flag = b"--".to_vec();
+    flag.extend(name);
     flag.extend(value.iter().map(|byte| match byte {
         b':' if colon_is_comma => b',',
         other => *other,
@@ -183,6 +200,29 @@ mod tests {
             ),
             "forerun mount --emulate=switching=8ms,rate=80MB/s,servers=4 --control=/a:b /a /b"
         );
+    }
+
+    #[test]
+    fn lists_are_written_with_colons_under_either_spelling() {
+        assert_eq!(
+            expanded("forerun mount -o stripe=64KiB:sda:sdb,next_file=a:b=1,next-file=a:b=1 /a /b"),
+            "forerun mount --stripe=64KiB,sda,sdb --next-file=a,b=1 --next-file=a,b=1 /a /b"
+        );
+    }
+
+    #[test]
+    fn a_fake_mount_of_an_fstab_checks_its_arguments() {
+        for words in ["-s -f -n -v", "-sfnv", "-f"] {
+            assert_eq!(
+                expanded(&format!("/sbin/mount.forerun /a /b {words} -o rw")),
+                "forerun mount /a /b --check-arguments"
+            );
+        }
+        assert_eq!(
+            expanded("/sbin/mount.forerun /a /b -h -nx"),
+            "forerun mount /a /b -h -nx"
+        );
+        assert_eq!(expanded("forerun mount -f /a /b"), "forerun mount -f /a /b");
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! A running mount, from its start on.
 //!
 //! Called by the command once SOURCE and MOUNTPOINT are checked. Every step that can fail comes
-//! before the mount is attached, so a mount that is visible works; only then files are written, so that a mount that fails
-//! leaves them as they were. Its end is in [`ending`].
+//! before the mount is attached, so a mount that is visible works; files are written once all its threads are there, so that
+//! a mount that fails leaves them as they were. Its end is in [`ending`].
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -153,11 +153,6 @@ impl Running {
             times,
             record: record.clone(),
         };
-        let mut files = journal_file.iter().chain(&record_file);
-        let begun = files.try_for_each(RunFile::begin);
-        begun.inspect_err(|_| {
-            let _ = own.map(|own| own.take_off(&mountpoint));
-        })?;
         let begun = fs.clone().serve(kernel, serving);
         let begun = begun.and_then(|(session, watch)| {
             tell_of_end(session, tell)?;
@@ -189,6 +184,12 @@ impl Running {
         let record = record.transpose().map_err(|error| {
             let _ = own.map(|own| own.take_off(&mountpoint));
             Failure::Run(format!("cannot serve the mount: {error}"))
+        })?;
+        // Lines from before are kept.
+        let mut files = journal_file.iter().chain(&record_file);
+        let begun = files.try_for_each(RunFile::begin);
+        begun.inspect_err(|_| {
+            let _ = own.map(|own| own.take_off(&mountpoint));
         })?;
         let running = Self {
             fs,

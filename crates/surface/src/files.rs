@@ -12,8 +12,7 @@ use std::io::{self, BufWriter, Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use forerun_core::journal::MAGIC;
 use rustix::fs::{AtFlags, CWD, FlockOperation, Mode, OFlags, flock, linkat, open};
@@ -80,6 +79,9 @@ pub fn read_text(path: &Path, bytes_max: u64) -> Result<String, Failure> {
         .filter(|text| !text.contains(is_foreign))
         .ok_or_else(|| Failure::unusable(path, "is not text"))
 }
+
+/// As many links as Linux follows.
+const LINKS_MAX: usize = 40;
 
 /// Standard output, as the value of a flag.
 const STDOUT: &str = "-";
@@ -209,11 +211,20 @@ pub fn check_journal(target: &Path) -> Result<(), Failure> {
 
 /// The place of a file that is to be written, free of links, also if it is not there yet.
 fn place_of(target: &Path) -> Option<PathBuf> {
-    let there = target.canonicalize();
-    there.ok().or_else(|| {
-        let folder = folder_of(target).canonicalize().ok()?;
-        Some(folder.join(target.file_name()?))
-    })
+    let mut target = target.to_owned();
+    for _ in 0..LINKS_MAX {
+        if let Ok(there) = target.canonicalize() {
+            return Some(there);
+        }
+        let folder = folder_of(&target).canonicalize().ok()?;
+        let place = folder.join(target.file_name()?);
+        // A link to a file that is not there makes that file.
+        let Ok(link) = fs::read_link(&place) else {
+            return Some(place);
+        };
+        target = folder.join(link);
+    }
+    None
 }
 
 /// Whether a file that is to be written lies in a folder, or is that file.
@@ -374,14 +385,17 @@ impl NewFile {
 }
 
 /// A file that is written under its own name while a run goes on. A run that does not come about leaves the file that was
-/// there, or none: writes before [`RunFile::begin`] are dropped.
+/// there, or none: writes before [`RunFile::begin`] are kept until it, and dropped without it.
 #[derive(Debug)]
 pub struct RunFile {
     target: PathBuf,
     file: File,
     is_new: bool,
-    has_begun: Arc<AtomicBool>,
+    before: Arc<Before>,
 }
+
+/// Lines written before a run has begun; none once it has.
+type Before = Mutex<Option<Vec<u8>>>;
 
 impl RunFile {
     /// Opens it, and changes nothing that is there. A link to a file that is not there makes that file.
@@ -411,7 +425,7 @@ impl RunFile {
             target: target.canonicalize().unwrap_or_else(|_| target.to_owned()),
             file,
             is_new: is_new && is_file,
-            has_begun: Arc::default(),
+            before: Arc::new(Mutex::new(Some(Vec::new()))),
         })
     }
 
@@ -423,11 +437,11 @@ impl RunFile {
         let file = self.file.try_clone();
         Ok(RunWriter {
             file: file.map_err(|e| Failure::broken(&self.target, e))?,
-            has_begun: self.has_begun.clone(),
+            before: self.before.clone(),
         })
     }
 
-    /// The run has come about: the old content goes, and lines are written from now on.
+    /// The run has come about: the old content goes, and lines are written from now on, those kept first.
     ///
     /// # Errors
     /// The file system refuses it.
@@ -436,14 +450,21 @@ impl RunFile {
             let emptied = self.file.set_len(0);
             emptied.map_err(|e| Failure::broken(&self.target, plain(&e)))?;
         }
-        self.has_begun.store(true, Ordering::Release);
-        Ok(())
+        // Lines of writers come behind these.
+        let mut before = lock(&self.before);
+        let lines = before.take().unwrap_or_default();
+        let written = (&self.file).write_all(&lines);
+        written.map_err(|e| Failure::broken(&self.target, plain(&e)))
     }
+}
+
+fn lock(before: &Before) -> MutexGuard<'_, Option<Vec<u8>>> {
+    before.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Drop for RunFile {
     fn drop(&mut self) {
-        if self.is_new && !self.has_begun.load(Ordering::Acquire) {
+        if self.is_new && lock(&self.before).is_some() {
             let _ = fs::remove_file(&self.target);
         }
     }
@@ -453,15 +474,15 @@ impl Drop for RunFile {
 #[derive(Debug)]
 pub struct RunWriter {
     file: File,
-    has_begun: Arc<AtomicBool>,
+    before: Arc<Before>,
 }
 
 impl Write for RunWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self.has_begun.load(Ordering::Acquire) {
-            true => self.file.write(bytes),
-            false => Ok(bytes.len()),
+        if let Some(before) = &mut *lock(&self.before) {
+            return before.write(bytes);
         }
+        self.file.write(bytes)
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -624,6 +645,22 @@ mod tests {
     }
 
     #[test]
+    fn a_link_to_a_file_that_is_not_there_lies_where_that_file_would() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::create_dir(at("source")).unwrap();
+        let link = |to: &str, name: &str| std::os::unix::fs::symlink(to, at(name)).unwrap();
+        link("source/new", "into");
+        link("into", "again");
+        link("new", "source/out");
+        link("../beside", "source/away");
+        link("round", "round");
+        let is_in = |name| is_within(&at(name), &at("source"));
+        assert!(is_in("into") && is_in("again") && is_in("source/out"));
+        assert!(!is_in("source/away") && !is_in("round") && !is_in("new"));
+    }
+
+    #[test]
     fn a_file_has_one_run_that_writes_to_it_by_whatever_name() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
@@ -645,7 +682,7 @@ mod tests {
     #[test]
     fn a_run_that_does_not_come_about_leaves_its_file_as_it_was() {
         let folder = tempfile::tempdir().unwrap();
-        let (old, new) = (folder.path().join("old"), folder.path().join("new"));
+        let [old, new, at] = ["old", "new", "at"].map(|name| folder.path().join(name));
         fs::write(&old, "a long line").unwrap();
         let write = |path: &Path, begins: bool| {
             let file = RunFile::open(path).unwrap();
@@ -660,6 +697,14 @@ mod tests {
         assert!(!new.exists());
         write(&old, true);
         write(&new, true);
+        let file = RunFile::open(&at).unwrap();
+        let mut writer = file.writer().unwrap();
+        writer.write_all(b"first ").unwrap();
+        assert_eq!(fs::read_to_string(&at).unwrap(), "");
+        file.begin().unwrap();
+        writer.write_all(b"second").unwrap();
+        assert_eq!(fs::read_to_string(&at).unwrap(), "first second");
+        drop(file);
         assert_eq!(fs::read_to_string(&old).unwrap(), "line");
         assert_eq!(fs::read_to_string(&new).unwrap(), "line");
     }

@@ -129,6 +129,10 @@ pub struct Mount {
     #[arg(long, hide = true)]
     pub flag: Vec<Flag>,
 
+    /// Check the arguments and mount nothing, from -f of mount(8)
+    #[arg(long, hide = true)]
+    pub check_arguments: bool,
+
     /// Tell the starting program, on standard output, when the mount works
     #[arg(long, hide = true)]
     pub report_ready: bool,

@@ -28,7 +28,10 @@ pub fn run(args: &Mount, sockets: &Sockets) -> Result<(), Failure> {
     {
         return Err(name_the_flag(error));
     }
-    if args.report_ready {
+    if args.check_arguments {
+        check(args)?;
+        settings(args.preset, &args.composition).map(drop)
+    } else if args.report_ready {
         background::serve(|| start(args, sockets), |running| running.wait().map(drop))
     } else if args.foreground {
         start(args, sockets)?.wait().map(drop)
@@ -37,8 +40,16 @@ pub fn run(args: &Mount, sockets: &Sockets) -> Result<(), Failure> {
     }
 }
 
-/// A journal replaces a journal and a record nothing, both elsewhere than the files that they are about.
+/// A journal replaces a journal and a record nothing, both elsewhere than the files that they are about. The mount hides
+/// a socket below it.
 fn check_written(args: &Mount) -> Result<(), Failure> {
+    if let Some(path) = args.control.as_deref()
+        && files::is_within(path, &args.mountpoint)
+    {
+        let path = path.display();
+        let why = "lies below MOUNTPOINT, where no program can reach it: give a place elsewhere";
+        return Err(Failure::Usage(format!("--control {path}: {why}")));
+    }
     let written = [
         ("--journal", args.storage.journal.as_deref()),
         ("--record", args.record.as_deref()),
@@ -69,7 +80,8 @@ fn check_written(args: &Mount) -> Result<(), Failure> {
     Ok(())
 }
 
-fn start(args: &Mount, sockets: &Sockets) -> Result<Running, Failure> {
+/// Arguments that exclude each other, and files that must not be written.
+fn check(args: &Mount) -> Result<(), Failure> {
     check_storage(&args.storage, std::slice::from_ref(&args.source))?;
     if let (Some(url), Mode::Always) = (address(&args.source), args.passthrough) {
         let why = "the kernel reads files of this machine by itself, and no objects of a store";
@@ -83,7 +95,11 @@ fn start(args: &Mount, sockets: &Sockets) -> Result<Running, Failure> {
             "--passthrough always with --record: {why}"
         )));
     }
-    check_written(args)?;
+    check_written(args)
+}
+
+fn start(args: &Mount, sockets: &Sockets) -> Result<Running, Failure> {
+    check(args)?;
     let checked = match address(&args.source) {
         Some(url) => {
             let sources = Sources::within(args.composition.memory);

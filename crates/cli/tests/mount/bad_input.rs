@@ -129,6 +129,7 @@ fn a_journal_replaces_no_other_file_and_lies_in_neither_folder() {
     fs::write(path("film"), "film").unwrap();
     symlink(path("source/film"), path("link")).unwrap();
     symlink(path("source"), path("way")).unwrap();
+    symlink("source/absent", path("dangling")).unwrap();
     let inside = "lies in SOURCE or below MOUNTPOINT";
     for (file, why) in [
         ("film", "film: exists already and is no journal"),
@@ -136,6 +137,7 @@ fn a_journal_replaces_no_other_file_and_lies_in_neither_folder() {
         ("source/new", inside),
         ("link", inside),
         ("way/new", inside),
+        ("dangling", inside),
         ("point/j", inside),
     ] {
         for option in ["--journal", "--record"] {
@@ -147,8 +149,8 @@ fn a_journal_replaces_no_other_file_and_lies_in_neither_folder() {
             assert!(said.contains(why), "{said}");
         }
     }
-    symlink(path("both"), path("dangling")).unwrap();
-    for record in ["both", "dangling"] {
+    symlink(path("both"), path("to-both")).unwrap();
+    for record in ["both", "to-both"] {
         let flags = ["--journal", &path("both"), "--record", &path(record)];
         let said = refused(folder.path(), &flags);
         assert!(said.contains("is written to already"), "{said}");
@@ -160,6 +162,19 @@ fn a_journal_replaces_no_other_file_and_lies_in_neither_folder() {
     for name in ["film", "source/film"] {
         assert_eq!(fs::read_to_string(path(name)).unwrap(), "film");
     }
+}
+
+#[test]
+fn a_control_socket_that_the_mount_would_hide_is_refused() {
+    let folder = folder();
+    let point = folder.path().join("point");
+    symlink(&point, folder.path().join("way")).unwrap();
+    for name in ["point/control", "way/control"] {
+        let socket = folder.path().join(name);
+        let said = refused(folder.path(), &["--control", socket.to_str().unwrap()]);
+        assert!(said.contains("control: lies below MOUNTPOINT"), "{said}");
+    }
+    assert_eq!(fs::read_dir(point).unwrap().count(), 0);
 }
 
 #[test]

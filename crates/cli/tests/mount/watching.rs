@@ -250,6 +250,23 @@ fn a_client_that_talks_nonsense_is_told_so() {
     assert!(ctl(&socket, &["limits"])["memory_bytes"].is_u64());
 }
 
+/// `mount -f` passes the flag on.
+#[test]
+fn a_fake_mount_of_an_fstab_checks_its_arguments_and_mounts_nothing() {
+    let folder = folder();
+    let path = |name: &str| folder.path().join(name);
+    symlink(cargo_bin!("forerun"), path("mount.forerun")).unwrap();
+    for (options, code) in [("rw,memory=16MiB", 0), ("memory=1", 2), ("nosuch", 2)] {
+        let output = Command::new(path("mount.forerun"))
+            .args([path("source"), path("point")])
+            .args(["-s", "-f", "-n", "-v", "-o", options])
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(code), "{options}: {output:?}");
+        assert!(!is_mounted(&path("point")));
+    }
+}
+
 #[test]
 fn mount_8_finds_the_fstab_name() {
     if !can_mount() {

@@ -49,11 +49,13 @@ impl Report {
     /// Whether this is the daemon of a mount point, or of a path that is watched.
     #[must_use]
     pub fn is_at(&self, path: &Path) -> bool {
+        // As reports have it: a path may be no text.
+        let path = path.to_string_lossy();
         let paths = self.watch.iter().flat_map(|watch| &watch.paths);
         [&self.mountpoint]
             .into_iter()
             .chain(paths)
-            .any(|own| Path::new(own) == path)
+            .any(|own| Path::new(own) == Path::new(&*path))
     }
 }
 
@@ -256,4 +258,23 @@ pub struct Limits {
     pub engine_limit_bytes: u64,
     /// Readahead of the kernel; can be set. None if the kernel does not show it.
     pub kernel_readahead_bytes: Option<u64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+
+    use super::*;
+
+    #[test]
+    fn a_mount_is_found_by_a_mount_point_that_is_no_text() {
+        let point = Path::new(OsStr::from_bytes(b"/mnt/\xff"));
+        let report = serde_json::json!({
+            "source": "/data", "mountpoint": point.to_string_lossy(), "elapsed_ns": 0, "block_bytes": 4096,
+            "counters": {}, "known_files": 0, "open_files": [], "device": null, "queues": [],
+        });
+        let report: Report = serde_json::from_value(report).unwrap();
+        assert!(report.is_at(point) && !report.is_at(Path::new("/mnt")));
+    }
 }
