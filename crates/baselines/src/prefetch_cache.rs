@@ -12,7 +12,7 @@
 //! ```
 //!
 //! A frame is needed: abandoned blocks go first; then, while the prefetch cache is above its
-//! [part](self::part) of the memory, its first block in the order; else one of the ordinary
+//! [part] of the memory, its first block in the order; else one of the ordinary
 //! cache; if that has none, the prefetch cache again. Example: 400 blocks, a part of 100. Of 110
 //! unread blocks 10 go; then blocks that were read go. The paper's [rules](Rules) differ.
 //!
