@@ -177,7 +177,7 @@ mod tests {
         assert!(
             read("switching=8ms,rate=1B")
                 .unwrap_err()
-                .contains("must lie from 1000")
+                .contains("must be a whole number from 1000")
         );
         let several = read("servers=8,switching=1ms,rate=300MB/s").unwrap();
         assert_eq!(several.device.servers(), 8);
@@ -199,7 +199,7 @@ mod tests {
         assert!(
             read("switching=2min,rate=1MB")
                 .unwrap_err()
-                .contains("must lie from 0")
+                .contains("must be a whole number from 0")
         );
     }
 
