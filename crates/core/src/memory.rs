@@ -9,6 +9,7 @@
 //! The rest are the reclaim method's. Its bookkeeping is paid for as the engine's own is.
 
 use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -17,7 +18,6 @@ use crate::budget::Shares;
 use crate::reclaim::{Cache, Event, Queue, Reclaim, Victim};
 use crate::table::{Frame, Links, Table, flag};
 use crate::units::{Bytes, Nanos, ReaderId};
-use alloc::collections::BTreeMap;
 
 /// Bytes charged beyond the table's.
 #[derive(Clone, Copy, Debug)]

@@ -33,6 +33,7 @@ mod runs;
 mod turn;
 
 use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 pub(crate) use self::device::Device;
@@ -46,7 +47,6 @@ use crate::profile::Profile;
 use crate::settings::Settings;
 use crate::spec::Choice;
 use crate::units::{Block, DeviceId, Extent, Nanos, ReadId, ReaderId, RequestId, saturate};
-use alloc::collections::BTreeMap;
 
 /// The invariants by which devices and queued requests are found.
 pub(crate) const DEVICE: &str = "a request is for a known device";
@@ -56,7 +56,8 @@ const QUEUED: &str = "a queue holds requests that exist";
 #[derive(Debug)]
 pub(crate) struct Queues {
     dispatch: Box<dyn Dispatch>,
-    devices: BTreeMap<DeviceId, Device>,
+    /// Each in a place of its own: a tree makes room for eleven at once.
+    devices: BTreeMap<DeviceId, Box<Device>>,
     requests: Requests,
     measure: Choice<Box<dyn Measure>>,
     /// Most requests of a device, whatever it can work on.
@@ -84,7 +85,7 @@ impl Queues {
     /// A device is known from now on.
     pub(crate) fn know(&mut self, id: DeviceId) {
         let measure = &self.measure;
-        let new = || Device::new(measure.build());
+        let new = || Box::new(Device::new(measure.build()));
         self.devices.entry(id).or_insert_with(new);
     }
 
@@ -103,7 +104,7 @@ impl Queues {
     }
 
     pub(crate) fn device(&self, id: DeviceId) -> Option<&Device> {
-        self.devices.get(&id)
+        self.devices.get(&id).map(Box::as_ref)
     }
 
     /// All devices, in the order of their numbers.

@@ -8,6 +8,7 @@
 //! comes, and there are three.
 
 use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use crate::detect::Detect;
@@ -15,7 +16,6 @@ use crate::known;
 use crate::layout::LayoutMap;
 use crate::stream::Streams;
 use crate::units::{Block, Bytes, FileId, ReaderId};
-use alloc::collections::BTreeMap;
 
 /// How requests of a file come.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -5,14 +5,13 @@
 //!
 //! Example: reads 1, 2 and 3 are under way, 2 and 3 are starved. A frame comes free: 2 is tried, and 3 after it.
 
-use alloc::collections::VecDeque;
+use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 
 use crate::detect::Access;
 use crate::protocol::Wants;
 use crate::table::Frame;
 use crate::units::{Block, Extent, FileId, Nanos, ReadId, ReaderId};
-use alloc::collections::BTreeMap;
 
 /// A demand read under way.
 #[derive(Debug)]

@@ -14,9 +14,10 @@
 //! Example: reader 3 gets a request of 1 MiB behind a switch of 0.6 MiB while two runs wait, its own included. The
 //! work grows by 1.6 MiB, and the account stands 3 x 1.6 = 4.8 MiB beyond the work before.
 
+use alloc::collections::BTreeMap;
+
 use crate::dispatch::Head;
 use crate::units::{Bytes, ReaderId};
-use alloc::collections::BTreeMap;
 
 /// Weight of the newest seek distance in the moving average, as a power of two: 1/8. Li et al. 2004, section 3.1, has an
 /// average with exponential weights of the disk's seeks and prints none of them.
