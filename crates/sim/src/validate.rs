@@ -9,7 +9,7 @@
 //! modelled   issue --ours------> completion --gap--> issue --ours------> ..
 //! ```
 //!
-//! The gap is the computing that the trace has; else what lies between the completion of the request before and the
+//! The gap is the computing that the trace has; else the time between the completion of the request before and the
 //! arrival, none where that is negative. The first request has no gap but its computing.
 //!
 //! A trace with arrivals in place of responses is replayed in an open loop ([`arrive`]): each device of it is a drive of its

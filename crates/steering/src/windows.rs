@@ -397,8 +397,8 @@ impl Windows {
     }
 
     /// A journal that cannot be written ends there.
-    fn write(&mut self, what: impl FnOnce(&mut Box<dyn Write>) -> io::Result<()>) {
-        let written = self.journal.as_mut().map(what);
+    fn write(&mut self, call: impl FnOnce(&mut Box<dyn Write>) -> io::Result<()>) {
+        let written = self.journal.as_mut().map(call);
         if let Some(Err(error)) = written {
             (self.journal, self.journal_error) = (None, Some(error));
         }

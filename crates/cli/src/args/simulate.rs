@@ -152,7 +152,7 @@ pub struct Simulate {
     pub warm: Vec<u64>,
 
     /// Most memory for the different blocks of a trace, and for its references, which methods that
-    /// know what comes keep [default: 4GiB]
+    /// know the future keep [default: 4GiB]
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub trace_memory: Option<Bytes>,
 

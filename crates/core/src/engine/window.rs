@@ -280,14 +280,14 @@ impl Engine {
         let asked = u64::from(access.count);
         // More than the memory holds would be given up before it is read.
         let frames = self.memory.frames_usable();
-        let (_, device) = self.device_of(reader, access.block)?;
+        let (here, device) = self.device_of(reader, access.block)?;
         let device = DeviceFacts {
             profile: device.profile(),
             distance: device.distance(),
             streams: saturate(self.streams_with(stream)),
         };
         let servers = device.servers_a_stream();
-        let limit = self.deep(reader, access, stream, &device)?;
+        let limit = self.deep(reader, access, stream, here.position, &device)?;
         let limit = saturate(limit).min(frames);
         let Some(share) = self.share(stream) else {
             return Some(Bounds {
@@ -313,10 +313,10 @@ impl Engine {
         reader: ReaderId,
         access: &Access,
         stream: &Stream,
+        location: Bytes,
         device: &DeviceFacts<'_>,
     ) -> Option<u64> {
         let unit = self.block_bytes();
-        let (here, _) = self.device_of(reader, access.block)?;
         let end = stream.next_block().unwrap_or(access.block);
         let (next, next_device) = self.device_of(reader, end)?;
         let all = u64::from(self.spread(self.readers.reader(reader)?.file));
@@ -325,7 +325,7 @@ impl Engine {
             consumed: Bytes(stream.consumed() * unit),
             last_window: Bytes(u64::from(stream.last_window) * unit),
             waited: stream.waited,
-            location: here.position,
+            location,
         };
         let limit = self.setup.depth.limit(&facts, device).0;
         let slice = self.queues.slice_left(next_device, next.position.0).0;

@@ -1,4 +1,4 @@
-//! The planner: what happens comes in as calls, fetches and evictions come out of a round.
+//! The planner: events come in as calls, fetches and evictions come out of a round.
 //!
 //! The [plan](crate::plan) and the simulator report everything that happened by a point in time, in
 //! any number, then call [`Planner::poll`] until `None`: that is a round of decisions.
@@ -189,7 +189,7 @@ impl Planner {
 
     /// Lets the policy start fetches: it names one pair after the other, and each is started before
     /// the next question. Each start puts one more frame to work, so this ends after K of them at
-    /// the latest. A pair that makes no sense, and one beyond what may be prefetched, ends it, too.
+    /// the latest. A pair that makes no sense, and one beyond the allowance, ends it, too.
     fn plan(&mut self) {
         self.policy.begin(&self.board);
         while self.may_start()
