@@ -163,8 +163,7 @@ pub trait Ahead {
     fn servers(&self) -> u32 {
         1
     }
-    /// Requests of one stream on which the device works at once: its windows grow so many times as fast, since a
-    /// window in so many requests takes no longer than one.
+    /// Requests of one stream on which the device works at once.
     fn servers_a_stream(&self) -> u32 {
         1
     }

@@ -11,6 +11,7 @@ use alloc::vec::Vec;
 
 use super::place::{FILE, Side};
 use super::{Engine, REQUEST_BYTES};
+use crate::depth::DeviceFacts;
 use crate::detect::Window;
 use crate::hinted::BlockNo;
 use crate::known;
@@ -24,6 +25,9 @@ use crate::units::{Block, DeviceId, Extent, FileId, ReaderId, RequestId, saturat
 /// that pays milliseconds for a switch, a request's own cost is nothing, and a window in one piece
 /// cannot be continued in time.
 const PIECE_MIN: u32 = 8;
+/// Nor, for several servers, into ones shorter than this part of a competitive depth: the transfer of a request is an
+/// eighth of its fixed cost then, so shorter ones bring their bytes hardly sooner.
+const PIECE_DEPTHS: u64 = 8;
 
 /// A request that blocks are added to.
 #[derive(Clone, Copy)]
@@ -201,7 +205,8 @@ impl Engine {
         }
     }
 
-    /// Most blocks of one request of a window of so many: half of them where it goes in parts.
+    /// Most blocks of one request of a window of so many, where it goes in parts: half of them, or on a store its part
+    /// for each server that the stream has. The first of them is there before the others have their bytes.
     fn longest(&self, device: DeviceId, window: u32, owner: ReaderId) -> u32 {
         let device = self.queues.device(device);
         let bytes = device.map_or(u64::MAX, Device::longest);
@@ -210,10 +215,19 @@ impl Engine {
             .queues
             .request_max(self.memory.frames_usable())
             .min(saturate(blocks));
-        match device.is_some_and(|device| self.goes_in_parts(device, owner)) {
-            true => longest.min(window.div_ceil(2).max(PIECE_MIN)),
-            false => longest,
+        match device.filter(|device| self.goes_in_parts(device, owner)) {
+            Some(device) => longest.min(self.piece(device, window)),
+            None => longest,
         }
+    }
+
+    fn piece(&self, device: &Device, window: u32) -> u32 {
+        let streams = saturate(self.readers.active().max(1));
+        let servers = DeviceFacts::new(device.profile(), device.distance(), streams);
+        let least = device.depth().0 / PIECE_DEPTHS / self.block_bytes();
+        let each = window.div_ceil(servers.servers_a_stream());
+        let each = each.max(saturate(least)).min(window.div_ceil(2));
+        each.max(PIECE_MIN)
     }
 
     /// Whether a fetch goes to a device in parts, so that one is read while the other comes. A read at random waits for
