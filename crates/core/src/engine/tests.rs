@@ -3,6 +3,7 @@
 
 mod hung;
 mod idle;
+mod parts;
 mod served;
 mod slow;
 
