@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::profile::Profile;
-use crate::units::Nanos;
 
 /// Requests of the first read of a file, of so many blocks, in the order of their blocks.
 fn parts(profile: Profile, blocks: u32) -> Vec<u32> {
