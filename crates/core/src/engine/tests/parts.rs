@@ -26,26 +26,26 @@ fn parts(profile: Profile, blocks: u32) -> Vec<u32> {
     sent.iter().map(|extent| extent.count).collect()
 }
 
-/// 8 ms and 80 MB/s: an eighth of the competitive depth is 19 blocks of 4 KiB.
+/// At 80 MB/s a quarter of the competitive depth is 39 blocks of 4 KiB for a switch of 8 ms, and 146 for one of 30.
 #[test]
 fn a_window_is_two_requests_of_a_disk_and_one_for_each_server_of_a_store() {
     let disk = Profile::default().with_servers(1).unwrap();
-    let store = |servers| {
-        Profile::default()
-            .with_servers(servers)
-            .unwrap()
-            .with_most(256)
+    let store = |ms: u64, servers| {
+        let profile = Profile::constant(Nanos(ms * 1_000_000), 80_000_000).unwrap();
+        profile.with_servers(servers).unwrap().with_most(256)
     };
     assert_eq!(parts(disk, 128), [128, 128]);
-    // Windows of two reads, and of four on 64 servers, where the eighth of a depth is the longer part.
-    for (servers, blocks, parts_of, number) in [
-        (8, 256, 64, 8),
-        (16, 256, 32, 16),
-        (64, 256, 19, 54),
-        (8, 16, 16, 2),
+    // Windows of two reads, and of four on 64 servers. A part is at least 64 blocks, or the quarter of a depth.
+    for (ms, servers, blocks, parts_of, number) in [
+        (8, 8, 256, 64, 8),
+        (8, 16, 256, 64, 8),
+        (8, 64, 256, 64, 16),
+        (8, 8, 16, 16, 2),
+        (30, 8, 256, 146, 4),
+        (30, 64, 512, 146, 15),
     ] {
-        let sent = parts(store(servers), blocks);
-        let case = std::format!("{servers} servers, {blocks} blocks: {sent:?}");
+        let sent = parts(store(ms, servers), blocks);
+        let case = std::format!("{ms} ms, {servers} servers, {blocks} blocks: {sent:?}");
         assert_eq!((sent[0], sent.len()), (parts_of, number), "{case}");
     }
 }
