@@ -24,7 +24,7 @@ pub mod batch;
 pub mod board;
 pub mod planner;
 pub mod policy;
-pub mod positions;
+mod positions;
 mod recent;
 
 pub use board::{BlockNo, Board, Hint, Pair, Position};

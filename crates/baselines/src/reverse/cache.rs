@@ -17,11 +17,11 @@
 //!
 //! Times and choices are the pass's.
 
+use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
 use super::swaps::Swaps;
 use forerun_core::hinted::board::Board;
-use forerun_core::hinted::positions::Positions;
 use forerun_core::hinted::{BlockNo, Position};
 
 const NEVER: u32 = Position::NEVER.0;
@@ -48,18 +48,19 @@ struct Block {
 // One for every block that was ever mentioned.
 const _: () = assert!(size_of::<Block>() == 12);
 
+/// Blocks in the order of their next uses: the use and the block.
+type Uses = BTreeSet<(u32, u32)>;
+
 /// See the [module](self).
 pub(super) struct Cache<'a> {
     board: &'a Board,
     /// References from the cursor of the board to the end.
     references: u32,
     blocks: Vec<Block>,
-    /// Next uses of absent blocks.
-    missing: Positions,
-    /// By disk, next uses of resident blocks ..
-    resident: Vec<Positions>,
-    /// .. and resident blocks without one.
-    unneeded: Vec<Positions>,
+    /// Absent blocks that are used.
+    missing: Uses,
+    /// Resident blocks, by disk.
+    resident: Vec<Uses>,
     swaps: Swaps,
 }
 
@@ -67,7 +68,6 @@ impl<'a> Cache<'a> {
     pub(super) fn new(board: &'a Board) -> Self {
         let is_given = |number: &u32| is_given(board, *number);
         let given: Vec<u32> = (0..board.blocks()).filter(is_given).collect();
-        let sets = || board.disks().map(|_| Positions::default()).collect();
         let fresh = |number| Block {
             next: NEVER,
             used: NEVER,
@@ -79,9 +79,8 @@ impl<'a> Cache<'a> {
             board,
             references: board.end().0 - board.cursor().0,
             blocks: (0..board.blocks()).map(fresh).collect(),
-            missing: Positions::default(),
-            resident: sets(),
-            unneeded: sets(),
+            missing: Uses::new(),
+            resident: board.disks().map(|_| Uses::new()).collect(),
             swaps: Swaps::new(board, given),
         };
         cache.link();
@@ -141,16 +140,14 @@ impl<'a> Cache<'a> {
 
     /// The place of the missing block that is used soonest.
     pub(super) fn first_missing(&self) -> Option<u32> {
-        self.missing.first()
+        self.missing.first().map(|(next, _)| *next)
     }
 
     /// The resident block of a disk that is not needed for the longest time, and its next use.
     pub(super) fn furthest(&self, disk: usize) -> Option<(u32, u32)> {
-        if let Some(block) = self.unneeded[disk].last() {
-            return Some((block, NEVER));
-        }
-        let place = self.resident[disk].last()?;
-        Some((self.block_at(place), place))
+        self.resident[disk]
+            .last()
+            .map(|(next, block)| (*block, *next))
     }
 
     /// The reference at a place passes.
@@ -218,7 +215,7 @@ impl<'a> Cache<'a> {
     /// Takes a block out of the set that its state and next use put it in.
     fn leave_sets(&mut self, number: u32) {
         if let Some((set, member)) = self.set_of(number) {
-            set.remove(member);
+            set.remove(&member);
         }
     }
 
@@ -230,15 +227,14 @@ impl<'a> Cache<'a> {
     }
 
     /// The set that a block belongs to by its state and next use, and its entry there.
-    fn set_of(&mut self, number: u32) -> Option<(&mut Positions, u32)> {
+    fn set_of(&mut self, number: u32) -> Option<(&mut Uses, (u32, u32))> {
         let Block {
             next, disk, state, ..
         } = self.blocks[number as usize];
         let disk = usize::from(disk);
         match state {
-            State::Resident if next == NEVER => Some((&mut self.unneeded[disk], number)),
-            State::Resident => Some((&mut self.resident[disk], next)),
-            State::Absent if next != NEVER => Some((&mut self.missing, next)),
+            State::Resident => Some((&mut self.resident[disk], (next, number))),
+            State::Absent if next != NEVER => Some((&mut self.missing, (next, number))),
             State::Absent | State::InFlight => None,
         }
     }

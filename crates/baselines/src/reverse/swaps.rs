@@ -3,7 +3,7 @@
 //!
 //! Filled by the [cache](super::cache) on the way back, taken from by the [plan](super::pairing) in
 //! forward order. A block arrives for one use and departs after one, so both are sets of places of
-//! the board, a bit each:
+//! the board:
 //!
 //! ```text
 //! order        A   B   A   C   B   ..
@@ -15,13 +15,12 @@
 //! listed, with the frames that are empty. A block is back for a use only after it departed, and
 //! that was after the use before: which arrival belongs to which departure follows from the order.
 
-use alloc::collections::VecDeque;
+use alloc::collections::{BTreeSet, VecDeque};
 use alloc::vec::Vec;
 use core::iter::repeat_n;
 
 use forerun_core::hinted::Position;
 use forerun_core::hinted::board::Board;
-use forerun_core::hinted::positions::Positions;
 
 const NEVER: u32 = Position::NEVER.0;
 
@@ -46,8 +45,8 @@ pub(super) struct Swaps {
     found: Vec<u32>,
     /// How many were found, cancelled ones included.
     finds: u32,
-    arrivals: Positions,
-    departures: Positions,
+    arrivals: BTreeSet<u32>,
+    departures: BTreeSet<u32>,
     /// Blocks free to go at once, in this order: places in `given`, or empty frames.
     early: VecDeque<Option<usize>>,
     /// The places from which on arrivals and departures are still to be taken.
@@ -67,8 +66,8 @@ impl Swaps {
             found: repeat_n(NEVER, given.len()).collect(),
             given,
             finds: 0,
-            arrivals: Positions::default(),
-            departures: Positions::default(),
+            arrivals: BTreeSet::new(),
+            departures: BTreeSet::new(),
             early: VecDeque::new(),
             next_arrival: begin,
             next_departure: begin,
@@ -83,7 +82,9 @@ impl Swaps {
     /// A block departs after its use at a place of the cache.
     pub(super) fn add_departure(&mut self, place: u32) {
         match self.forward(place) {
-            Ok(used) => self.departures.insert(used),
+            Ok(used) => {
+                self.departures.insert(used);
+            }
             Err(given) => {
                 if let Some(found) = self.found.get_mut(given) {
                     *found = self.finds;
@@ -96,7 +97,9 @@ impl Swaps {
     /// It does not; nothing changes if that was not said, or if it was taken.
     pub(super) fn cancel_departure(&mut self, place: u32) {
         match self.forward(place) {
-            Ok(used) => self.departures.remove(used),
+            Ok(used) => {
+                self.departures.remove(&used);
+            }
             Err(given) => {
                 if let Some(found) = self.found.get_mut(given) {
                     *found = NEVER;
@@ -123,13 +126,12 @@ impl Swaps {
 
     /// How many blocks arrive.
     pub(super) fn arrivals_count(&self) -> usize {
-        let words = self.arrivals.words(self.begin, self.end);
-        words.map(|(_, word)| word.count_ones() as usize).sum()
+        self.arrivals.len()
     }
 
     /// Takes the arrival that is needed soonest: the place it is needed at.
     pub(super) fn arrive(&mut self) -> Option<u32> {
-        let needed = self.arrivals.first_from(self.next_arrival)?;
+        let needed = *self.arrivals.range(self.next_arrival..).next()?;
         self.next_arrival = needed + 1;
         Some(needed)
     }
@@ -144,7 +146,7 @@ impl Swaps {
                 });
             }
         }
-        let used = self.departures.first_from(self.next_departure)?;
+        let used = *self.departures.range(self.next_departure..).next()?;
         self.next_departure = used + 1;
         Some(Departure {
             block: board.block_at(Position(used)).map(|block| block.0),

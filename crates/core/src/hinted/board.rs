@@ -21,6 +21,7 @@
 
 mod change;
 
+use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
 use super::positions::Positions;
@@ -72,12 +73,12 @@ pub struct Board {
     missing: Vec<Positions>,
     /// Fetches under way, by disk.
     in_flight: Vec<u32>,
-    resident: Positions,
-    unneeded: Positions,
+    /// Resident blocks that may go: the next use and the block.
+    resident: BTreeSet<(u32, u32)>,
     /// Frames that hold a block or wait for one.
     occupied: u32,
     /// Where readers wait: next uses of absent blocks.
-    awaited: Positions,
+    awaited: BTreeSet<u32>,
     /// Blocks that are unread.
     unread: u32,
 }
@@ -133,10 +134,9 @@ impl Board {
             blocks: Vec::new(),
             missing: (0..disks).map(|_| Positions::default()).collect(),
             in_flight: (0..disks).map(|_| 0).collect(),
-            resident: Positions::default(),
-            unneeded: Positions::default(),
+            resident: BTreeSet::new(),
             occupied: 0,
-            awaited: Positions::default(),
+            awaited: BTreeSet::new(),
             unread: 0,
         }
     }
@@ -261,13 +261,13 @@ impl Board {
     /// The soonest place at which a reader waits for a block that is missing.
     #[must_use]
     pub fn awaited(&self) -> Option<Position> {
-        self.awaited.first().map(Position)
+        self.awaited.first().copied().map(Position)
     }
 
     /// Whether a reader waits for this block, which is missing.
     #[must_use]
     pub fn is_awaited(&self, block: BlockNo) -> bool {
-        self.awaited.contains(self.entry(block).next)
+        self.awaited.contains(&self.entry(block).next)
     }
 
     /// *Optimal fetching* on one disk: the next use of the missing block referenced soonest.
@@ -282,26 +282,21 @@ impl Board {
         self.disks().filter_map(|d| self.first_missing(d)).min()
     }
 
-    /// The next uses of a disk's missing blocks from the cursor to before `end`, as
-    /// [`Positions::words`].
+    /// The next uses of a disk's missing blocks before `end`, as [`Positions::words`].
     pub fn missing_words(
         &self,
         disk: DeviceId,
         end: Position,
     ) -> impl Iterator<Item = (u32, u64)> + '_ {
         let set = self.missing.get(usize::from(disk.0));
-        set.into_iter()
-            .flat_map(move |set| set.words(self.cursor, end.0))
+        set.into_iter().flat_map(move |set| set.words(end.0))
     }
 
     /// *Optimal replacement*: the resident block whose next use is furthest, with that use.
     #[must_use]
     pub fn furthest(&self) -> Option<(BlockNo, Position)> {
-        if let Some(block) = self.unneeded.last() {
-            return Some((BlockNo(block), Position::NEVER));
-        }
-        let position = Position(self.resident.last()?);
-        Some((self.block_at(position)?, position))
+        let (next, block) = *self.resident.last()?;
+        Some((BlockNo(block), Position(next)))
     }
 
     /// *Do no harm*: room for a block next used at `position`. An empty frame (`Some(None)`), or

@@ -44,7 +44,7 @@ impl Board {
         if state != State::Absent {
             return None;
         }
-        self.awaited.remove(next);
+        self.awaited.remove(&next);
         self.occupied += 1;
         self.change(hint.block, State::Resident);
         Some(())
@@ -119,18 +119,14 @@ impl Board {
         };
         let known = |place: &&mut u32| **place != NEVER;
         self.following.iter_mut().filter(known).for_each(forward);
-        let waits = core::mem::take(&mut self.awaited);
-        let mut wait = waits.first();
-        while let Some(place) = wait {
-            self.awaited.insert(place.saturating_sub(passed));
-            wait = waits.first_from(place + 1);
-        }
+        let waits = core::mem::take(&mut self.awaited).into_iter();
+        self.awaited = waits.map(|place| place.saturating_sub(passed)).collect();
         self.here = self.here.saturating_sub(passed);
         self.cursor = 0;
         self.missing
             .iter_mut()
             .for_each(|set| *set = Positions::default());
-        (self.resident, self.unneeded) = Default::default();
+        self.resident = Default::default();
         for block in 0..self.blocks() {
             let Entry { next, last, .. } = &mut self.blocks[block as usize];
             [next, last].into_iter().filter(known).for_each(forward);
@@ -161,7 +157,7 @@ impl Board {
     fn set_next(&mut self, block: BlockNo, next: u32) {
         self.leave_sets(block);
         let entry = &mut self.blocks[block.0 as usize];
-        self.awaited.remove(entry.next);
+        self.awaited.remove(&entry.next);
         (entry.next, entry.given_up) = (next, false);
         self.join_sets(block);
     }
@@ -195,11 +191,11 @@ impl Board {
                 self.change(victim, State::Absent);
             }
         }
-        if !self.awaited.contains(next) {
+        if !self.awaited.contains(&next) {
             self.blocks[pair.fetch.0 as usize].unread = true;
             self.unread += 1;
         }
-        self.awaited.remove(next);
+        self.awaited.remove(&next);
         self.change(pair.fetch, State::InFlight);
         self.in_flight[usize::from(disk)] += 1;
         Some(DeviceId(disk))
@@ -265,8 +261,9 @@ impl Board {
         } = self.blocks[block.0 as usize];
         match state {
             State::Resident if kept => {}
-            State::Resident if next == NEVER => self.unneeded.remove(block.0),
-            State::Resident => self.resident.remove(next),
+            State::Resident => {
+                self.resident.remove(&(next, block.0));
+            }
             State::Absent if next != NEVER => self.missing[usize::from(disk)].remove(next),
             _ => {}
         }
@@ -277,8 +274,9 @@ impl Board {
         let entry = self.blocks[block.0 as usize];
         match entry.state {
             State::Resident if entry.kept => {}
-            State::Resident if entry.next == NEVER => self.unneeded.insert(block.0),
-            State::Resident => self.resident.insert(entry.next),
+            State::Resident => {
+                self.resident.insert((entry.next, block.0));
+            }
             State::Absent if entry.next != NEVER && !entry.given_up => {
                 self.missing[usize::from(entry.disk)].insert(entry.next);
             }
