@@ -11,7 +11,7 @@ use alloc::boxed::Box;
 
 use super::strip;
 use super::stripe::{PARAMS, Stripe};
-use forerun_core::shape::{Shape, Strips};
+use forerun_core::shape::{Shape, StripedWindow};
 use forerun_core::spec::{Knows, Method, Spec};
 
 pub(super) const METHOD: Method<Box<dyn Shape>> = Method {
@@ -30,7 +30,7 @@ pub(super) const METHOD: Method<Box<dyn Shape>> = Method {
 struct Both(Stripe);
 
 impl Shape for Both {
-    fn end(&mut self, window: &dyn Strips) -> u64 {
+    fn end(&mut self, window: &StripedWindow<'_>) -> u64 {
         self.0.widen(window, strip::cut(window))
     }
 }

@@ -12,7 +12,7 @@
 
 use alloc::boxed::Box;
 
-use forerun_core::shape::{Shape, Strips, strips};
+use forerun_core::shape::{Shape, StripedWindow};
 use forerun_core::spec::{Knows, Method, Spec};
 
 pub(super) const METHOD: Method<Box<dyn Shape>> = Method {
@@ -31,25 +31,26 @@ pub(super) const METHOD: Method<Box<dyn Shape>> = Method {
 struct AtStrip;
 
 impl Shape for AtStrip {
-    fn end(&mut self, window: &dyn Strips) -> u64 {
+    fn end(&mut self, window: &StripedWindow<'_>) -> u64 {
         cut(window)
     }
 }
 
 /// Where the first strip ends that holds all that is wanted.
-pub(super) fn cut(window: &dyn Strips) -> u64 {
-    let mut ends = strips(window, window.end()).map(|(_, end)| end);
-    let first = ends.find(|end| *end >= window.wanted());
-    first.map_or(window.end(), |end| end.min(window.end()))
+pub(super) fn cut(window: &StripedWindow<'_>) -> u64 {
+    let mut ends = window.strips(window.end).map(|(_, end)| end);
+    let first = ends.find(|end| *end >= window.wanted);
+    first.map_or(window.end, |end| end.min(window.end))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::stripe::tests::Array;
+    use super::super::stripe::tests::{array, window};
     use super::*;
 
     #[test]
     fn a_window_ends_with_the_strip_that_holds_what_is_asked_for() {
+        let array = array();
         for (start, wanted, end) in [
             (0, 1, 4),
             (0, 4, 4),
@@ -58,10 +59,10 @@ mod tests {
             (3, 9, 12),
             (9, 10, 12),
         ] {
-            let window = Array::of(start, wanted, 32);
+            let window = window(&array, start, wanted, 32);
             assert_eq!(METHOD.of(&[]).end(&window), end, "{start}, {wanted}");
         }
-        let short = Array::of(0, 1, 3);
+        let short = window(&array, 0, 1, 3);
         assert_eq!(METHOD.of(&[]).end(&short), 3, "no longer than it was");
     }
 }

@@ -22,7 +22,7 @@
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 
-use forerun_core::shape::{Shape, Strips, strips};
+use forerun_core::shape::{Shape, StripedWindow};
 use forerun_core::spec::{Knows, Method, Param, Spec, Values};
 use forerun_core::{Block, DeviceId};
 
@@ -122,8 +122,8 @@ impl Stripe {
     }
 
     /// Where a window ends that would end there.
-    pub(super) fn widen(&mut self, window: &dyn Strips, end: u64) -> u64 {
-        let is_due = self.count(window, window.start().0.into(), end);
+    pub(super) fn widen(&mut self, window: &StripedWindow<'_>, end: u64) -> u64 {
+        let is_due = self.count(window, window.start.0.into(), end);
         let stripes = self.arrays.get(&window.array()).map_or(0, |a| a.stripes);
         let wide = match is_due {
             true => widened(window, end, stripes),
@@ -135,9 +135,9 @@ impl Stripe {
 
     /// The strips that end behind `from`, up to `end`, are fetched. Whether one was the next one
     /// and the array is read as by one reader.
-    fn count(&mut self, window: &dyn Strips, from: u64, end: u64) -> bool {
+    fn count(&mut self, window: &StripedWindow<'_>, from: u64, end: u64) -> bool {
         let mut is_due = false;
-        for (strip, _) in strips(window, end).filter(|(_, behind)| *behind > from) {
+        for (strip, _) in window.strips(end).filter(|(_, behind)| *behind > from) {
             let array = self.arrays.entry(window.array()).or_default();
             let is_next = array.counter.step(strip.number, self.most);
             if array.counter.value() < self.threshold {
@@ -152,23 +152,23 @@ impl Stripe {
 }
 
 /// So many stripes on from a window that would end at `end`, that of its last block included.
-fn widened(window: &dyn Strips, end: u64, stripes: u64) -> u64 {
+fn widened(window: &StripedWindow<'_>, end: u64, stripes: u64) -> u64 {
     let mut wide = end;
     let mut last = end.saturating_sub(1);
     for _ in 0..stripes {
-        let block = u32::try_from(last).ok().filter(|_| last < window.room());
-        let Some(strip) = block.and_then(|block| window.strip(Block(block))) else {
+        let block = u32::try_from(last).ok().filter(|_| last < window.room);
+        let Some(strip) = block.and_then(|block| window.layout.strip(Block(block))) else {
             break;
         };
         wide = last + u64::from(strip.left_of_stripe);
         last = wide;
     }
-    wide.min(window.room()).max(end)
+    wide.min(window.room).max(end)
 }
 
 impl Shape for Stripe {
-    fn end(&mut self, window: &dyn Strips) -> u64 {
-        self.widen(window, window.end())
+    fn end(&mut self, window: &StripedWindow<'_>) -> u64 {
+        self.widen(window, window.end)
     }
 }
 
@@ -176,47 +176,31 @@ impl Shape for Stripe {
 pub(super) mod tests {
     use super::*;
     use alloc::vec::Vec;
-    use forerun_core::shape::Strip;
+    use forerun_core::Bytes;
+    use forerun_core::layout::{LayoutMap, Placement};
 
-    /// A window over strips of 4 blocks on 4 disks.
-    pub(in crate::shape) struct Array {
+    const BLOCK: u32 = 4096;
+
+    /// Strips of 4 blocks on 4 disks.
+    pub(in crate::shape) fn array() -> LayoutMap {
+        let strip = Bytes(u64::from(4 * BLOCK));
+        let placement = Placement::raid0(strip, (0..4).map(DeviceId), Bytes(0));
+        LayoutMap::new(&placement.unwrap(), BLOCK).unwrap()
+    }
+
+    /// A window there.
+    pub(in crate::shape) fn window(
+        layout: &LayoutMap,
         start: u32,
         wanted: u64,
         end: u64,
-    }
-
-    impl Array {
-        pub(in crate::shape) fn of(start: u32, wanted: u64, end: u64) -> Self {
-            Self { start, wanted, end }
-        }
-    }
-
-    impl Strips for Array {
-        fn start(&self) -> Block {
-            Block(self.start)
-        }
-        fn end(&self) -> u64 {
-            self.end
-        }
-        fn wanted(&self) -> u64 {
-            self.wanted
-        }
-        fn room(&self) -> u64 {
-            1 << 20
-        }
-        fn array(&self) -> DeviceId {
-            DeviceId(0)
-        }
-        fn spread(&self) -> u32 {
-            4
-        }
-        fn strip(&self, block: Block) -> Option<Strip> {
-            Some(Strip {
-                number: u64::from(block.0 / 4),
-                left: 4 - block.0 % 4,
-                left_of_stripe: 16 - block.0 % 16,
-                stripe: 16,
-            })
+    ) -> StripedWindow<'_> {
+        StripedWindow {
+            start: Block(start),
+            end,
+            wanted,
+            room: 1 << 20,
+            layout,
         }
     }
 
@@ -224,17 +208,21 @@ pub(super) mod tests {
     #[test]
     fn windows_grow_by_stripes_from_the_threshold_on_and_shrink_below_it() {
         let mut stripe = METHOD.of(&[3, 5, 2]);
+        let array = array();
+        let mut end = |at: u32| {
+            let at_least = u64::from(at);
+            stripe.end(&window(&array, at, at_least + 1, at_least + 4))
+        };
         let mut ends = Vec::new();
         let mut next = 0;
         for _ in 0..5 {
-            next = stripe.end(&Array::of(next, u64::from(next) + 1, u64::from(next) + 4)) as u32;
+            next = end(next) as u32;
             ends.push(next);
         }
         // The third strip in a row reaches the threshold: a stripe from its last block on, then two.
         assert_eq!(ends, [4, 8, 16, 48, 80]);
         // Seeks: the counter falls from 5 to 2, and with it the stripes to one.
         let far = [1000, 3000, 5000];
-        let mut end = |at: u32| stripe.end(&Array::of(at, u64::from(at) + 1, u64::from(at) + 4));
         assert_eq!(far.map(|at| end(at) - u64::from(at)), [4; 3]);
         // Strip 0 is one more, which leaves no stripe; the third one in a row widens its window by one again.
         assert_eq!([0, 4, 8].map(end), [4, 8, 16]);

@@ -2,7 +2,7 @@
 
 use alloc::boxed::Box;
 
-use forerun_core::shape::{Shape, Strips};
+use forerun_core::shape::{Shape, StripedWindow};
 use forerun_core::spec::{Knows, Method, Spec};
 
 pub(super) const METHOD: Method<Box<dyn Shape>> = Method {
@@ -21,7 +21,7 @@ pub(super) const METHOD: Method<Box<dyn Shape>> = Method {
 struct Whole;
 
 impl Shape for Whole {
-    fn end(&mut self, window: &dyn Strips) -> u64 {
-        window.end()
+    fn end(&mut self, window: &StripedWindow<'_>) -> u64 {
+        window.end
     }
 }

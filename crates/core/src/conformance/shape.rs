@@ -3,81 +3,41 @@
 
 use alloc::boxed::Box;
 use alloc::format;
+use alloc::vec::Vec;
 
 use super::{Broken, Random, Rule, Rules};
-use crate::shape::{Shape, Strip, Strips};
-use crate::units::{Block, DeviceId};
+use crate::layout::{LayoutMap, MappedExtent, Placement};
+use crate::shape::{Shape, StripedWindow};
+use crate::units::{Block, Bytes, DeviceId};
 
 /// Windows of a run.
 const WINDOWS: usize = 400;
+/// Arrays, and runs of the file on each of them.
+const ARRAYS: u16 = 3;
+const RUNS: u64 = 256;
+const BLOCK: u64 = 512;
 
-/// An array on which a file lies in runs of `run` blocks, every other run far behind.
-#[derive(Clone, Copy, Debug)]
-struct StripedRun {
-    strip: u32,
-    data: u32,
-    run: u32,
-    array: u16,
+/// A file in runs of one length on an array or a device, every other run far behind.
+fn array(random: &mut Random, number: u16) -> Option<LayoutMap> {
+    let members = 1 + random.below(16) as u16;
+    let devices = (0..members).map(|member| DeviceId(number * 16 + member));
+    let strip = Bytes((1 + random.below(64)) * BLOCK);
+    let mut placement = match random.one_in(4) {
+        true => Placement::linear(DeviceId(number * 16), Bytes(0)),
+        false => Placement::raid0(strip, devices, Bytes(0)).ok()?,
+    };
+    let run = 1 + random.magnitude(14);
+    let extents = (0..RUNS).map(|i| MappedExtent {
+        offset: Bytes(i * run * BLOCK),
+        array: 0,
+        at: Bytes((((i % 2) << 40) + i * run) * BLOCK),
+    });
+    placement.extents = extents.collect();
+    LayoutMap::new(&placement, BLOCK as u32)
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Asked {
-    place: Option<StripedRun>,
-    start: u32,
-    end: u64,
-    wanted: u64,
-    room: u64,
-}
-
-impl StripedRun {
-    /// The address of a block, and how many follow it in one run.
-    fn address(&self, block: u32) -> (u64, u32) {
-        let (run, within) = (block / self.run, block % self.run);
-        let far = u64::from(run % 2) << 40;
-        (far + u64::from(block), self.run - within)
-    }
-}
-
-impl Strips for Asked {
-    fn start(&self) -> Block {
-        Block(self.start)
-    }
-
-    fn end(&self) -> u64 {
-        self.end
-    }
-
-    fn wanted(&self) -> u64 {
-        self.wanted
-    }
-
-    fn room(&self) -> u64 {
-        self.room
-    }
-
-    fn array(&self) -> DeviceId {
-        DeviceId(self.place.map_or(0, |place| place.array))
-    }
-
-    fn spread(&self) -> u32 {
-        self.place.map_or(1, |place| place.data)
-    }
-
-    fn strip(&self, block: Block) -> Option<Strip> {
-        let place = self.place?;
-        let (address, left) = place.address(block.0);
-        let (strip, stripe) = (u64::from(place.strip), u64::from(place.strip * place.data));
-        Some(Strip {
-            number: address / strip,
-            left: ((strip - address % strip) as u32).min(left),
-            left_of_stripe: ((stripe - address % stripe) as u32).min(left),
-            stripe: stripe as u32,
-        })
-    }
-}
-
-fn draw(random: &mut Random, places: &[Option<StripedRun>; 3], at: &mut [u32; 3]) -> Asked {
-    let which = random.below(3) as usize;
+fn draw<'a>(random: &mut Random, arrays: &'a [LayoutMap], at: &mut [u32]) -> StripedWindow<'a> {
+    let which = random.below(arrays.len() as u64) as usize;
     if random.one_in(8) {
         at[which] = random.below(1 << 22) as u32;
     }
@@ -85,12 +45,12 @@ fn draw(random: &mut Random, places: &[Option<StripedRun>; 3], at: &mut [u32; 3]
     let size = 1 + random.magnitude(9);
     let end = u64::from(start) + size;
     at[which] = end as u32;
-    Asked {
-        place: places[which],
-        start,
+    StripedWindow {
+        start: Block(start),
         end,
         wanted: u64::from(start) + random.below(size + 1),
         room: end + random.magnitude(12),
+        layout: &arrays[which],
     }
 }
 
@@ -101,27 +61,18 @@ fn draw(random: &mut Random, places: &[Option<StripedRun>; 3], at: &mut [u32; 3]
 pub fn shape(make: &dyn Fn() -> Box<dyn Shape>, seed: u64, but: &[Rule]) -> Result<(), Broken> {
     let rules = Rules { seed, but };
     let mut random = Random(seed);
-    let mut place = |array| {
-        let is_striped = !random.one_in(4);
-        is_striped.then(|| StripedRun {
-            strip: 1 + random.below(64) as u32,
-            data: 1 + random.below(16) as u32,
-            run: 1 + random.magnitude(20) as u32,
-            array,
-        })
-    };
-    let places = [place(0), place(1), None];
+    let arrays: Vec<LayoutMap> = (0..ARRAYS).filter_map(|n| array(&mut random, n)).collect();
     let (mut method, mut again) = (make(), make());
-    let mut at = [0; 3];
+    let mut at = [0; ARRAYS as usize];
     for _ in 0..WINDOWS {
-        let asked = draw(&mut random, &places, &mut at);
+        let asked = draw(&mut random, &arrays, &mut at);
         let end = method.end(&asked);
         let how = || format!("{asked:?} ends at {end}");
-        let is_inside = end > asked.start.into() && end <= asked.room;
+        let is_inside = end > asked.start.0.into() && end <= asked.room;
         rules.check(Rule::EndInside, is_inside, how)?;
         let same = again.end(&asked) == end;
         rules.check(Rule::Deterministic, same, how)?;
-        let last = asked.strip(Block((end - 1) as u32));
+        let last = asked.layout.strip(Block((end - 1) as u32));
         let is_right = match (end.cmp(&asked.end), last) {
             (core::cmp::Ordering::Equal, _) => true,
             (_, None) => false,

@@ -12,7 +12,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use super::{Array, Layout, MappedExtent, Placement};
-use crate::units::{Bytes, DeviceId};
+use crate::units::{Block, Bytes, DeviceId, saturate};
 
 /// Most extents of one file, 96 KiB: a file in 4,096 runs has as many switches, and no order of
 /// fetches helps any more. Blocks behind them count as one run with the last.
@@ -25,6 +25,7 @@ pub struct LayoutMap {
     extents: Box<[MappedExtent]>,
     /// Each once, in the order in which the arrays name them.
     devices: Box<[DeviceId]>,
+    block_bytes: u64,
 }
 
 /// An array.
@@ -46,17 +47,17 @@ pub struct PlaceOnDevice {
     pub run: Bytes,
 }
 
-/// Which strip a byte of a file lies in.
+/// The strip in which a block lies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Strip {
     /// Its number in the array.
     pub number: u64,
-    /// How many bytes of the file, this one included, lie in it in one run.
-    pub left: Bytes,
-    /// How many lie in its stripe in one run of the array.
-    pub left_of_stripe: Bytes,
-    /// Bytes of a stripe.
-    pub stripe: Bytes,
+    /// Blocks of the file from that block on which lie in it in one run; at least 1.
+    pub left: u32,
+    /// The same of its stripe; at least `left`.
+    pub left_of_stripe: u32,
+    /// Blocks of a stripe.
+    pub stripe: u32,
 }
 
 impl LayoutMap {
@@ -84,6 +85,7 @@ impl LayoutMap {
             arrays,
             extents: extents.clone().into_boxed_slice(),
             devices: devices.into_boxed_slice(),
+            block_bytes: block,
         })
     }
 
@@ -118,21 +120,22 @@ impl LayoutMap {
         }
     }
 
-    /// Which strip the byte at `offset` of the file lies in; none where there are no strips.
+    /// The strip in which a block lies; none where all lies in one run.
     #[must_use]
-    pub fn strip(&self, offset: u64) -> Option<Strip> {
-        let (array, address, left) = self.address(offset);
+    pub fn strip(&self, block: Block) -> Option<Strip> {
+        let (array, address, left) = self.address(u64::from(block.0) * self.block_bytes);
         let unit = array.layout.unit();
         if unit == 1 {
             return None;
         }
         let data = array.layout.data_members(array.members.len()).max(1);
         let stripe = unit.saturating_mul(data as u64);
+        let blocks = |bytes: u64| saturate(bytes / self.block_bytes).max(1);
         Some(Strip {
             number: address / unit,
-            left: Bytes((unit - address % unit).min(left)),
-            left_of_stripe: Bytes((stripe - address % stripe).min(left)),
-            stripe: Bytes(stripe),
+            left: blocks((unit - address % unit).min(left)),
+            left_of_stripe: blocks((stripe - address % stripe).min(left)),
+            stripe: blocks(stripe),
         })
     }
 
@@ -209,11 +212,11 @@ mod tests {
         assert_eq!(place.device, DeviceId(7));
         assert_eq!(place.position, Bytes((4 + 64 + 144 - 128) * K));
         assert_eq!(place.run, Bytes(48 * K));
-        let strip = map.strip(60 * K).unwrap();
-        assert_eq!((strip.number, strip.left), (10, Bytes(4 * K)));
-        assert_eq!(strip.left_of_stripe, Bytes(4 * K), "the extent ends");
-        let strip = map.strip(64 * K).unwrap();
-        assert_eq!(strip.left_of_stripe, Bytes((256 - 140) * K));
+        let strip = map.strip(Block(15)).unwrap();
+        assert_eq!((strip.number, strip.left), (10, 1));
+        assert_eq!(strip.left_of_stripe, 1, "the extent ends");
+        let strip = map.strip(Block(16)).unwrap();
+        assert_eq!(strip.left_of_stripe, 29);
         for wrong in [extent(1, 0), extent(64, 0), extent(128, 1)] {
             let mut refused = placement.clone();
             refused.extents.push(wrong);

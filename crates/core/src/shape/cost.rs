@@ -19,7 +19,7 @@
 
 use alloc::boxed::Box;
 
-use super::{Shape, Strips, strips};
+use super::{Shape, StripedWindow};
 use crate::spec::{Knows, Method, Spec};
 
 pub(crate) const METHOD: Method<Box<dyn Shape>> = Method {
@@ -38,20 +38,21 @@ pub(crate) const METHOD: Method<Box<dyn Shape>> = Method {
 struct Cost;
 
 impl Shape for Cost {
-    fn end(&mut self, window: &dyn Strips) -> u64 {
-        let (start, end) = (u64::from(window.start().0), window.end());
+    fn end(&mut self, window: &StripedWindow<'_>) -> u64 {
+        let (start, end) = (u64::from(window.start.0), window.end);
+        let spread = window.layout.spread() as u64;
         // Switches and blocks of the cheapest end so far.
         let mut best = (1, 0, end);
         let (mut switches, mut in_row) = (0, 0);
         let mut before = None;
-        for (strip, behind) in strips(window, end) {
+        for (strip, behind) in window.strips(end) {
             // Elsewhere in the array the disks switch again.
             in_row = match before.replace(strip.number) == strip.number.checked_sub(1) {
                 true => in_row + 1,
                 false => 1,
             };
-            switches += u64::from(in_row <= window.spread());
-            if behind < window.wanted() && behind < end {
+            switches += u64::from(in_row <= spread);
+            if behind < window.wanted && behind < end {
                 continue;
             }
             let behind = behind.min(end);

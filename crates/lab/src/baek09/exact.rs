@@ -2,8 +2,8 @@
 
 use forerun_baselines::METHODS;
 use forerun_baselines::shape::stripe::Counter;
-use forerun_core::layout::{LayoutMap, Placement};
-use forerun_core::shape::{Strip, Strips};
+use forerun_core::layout::{LayoutMap, MappedExtent, Placement};
+use forerun_core::shape::StripedWindow;
 use forerun_core::spec::Choice;
 use forerun_core::{Block, Bytes, DeviceId};
 
@@ -18,51 +18,6 @@ const DISKS: u16 = 4;
 /// Sizes of the windows that are decided; the last one again and again.
 const RAMP: [u64; 3] = [1, 2, 4];
 
-/// A window of the example. A block has the size of a byte.
-struct Window<'a> {
-    start: u64,
-    end: u64,
-    map: &'a LayoutMap,
-}
-
-impl Strips for Window<'_> {
-    fn start(&self) -> Block {
-        Block(self.start as u32)
-    }
-
-    fn end(&self) -> u64 {
-        self.end
-    }
-
-    fn wanted(&self) -> u64 {
-        self.start + 1
-    }
-
-    fn room(&self) -> u64 {
-        FILE.0
-    }
-
-    fn array(&self) -> DeviceId {
-        DeviceId(0)
-    }
-
-    fn spread(&self) -> u32 {
-        DISKS.into()
-    }
-
-    fn strip(&self, block: Block) -> Option<Strip> {
-        let at = FILE.1 + u64::from(block.0);
-        let strip = self.map.strip(at * BLOCK)?;
-        let blocks = |bytes: Bytes| (bytes.0 / BLOCK) as u32;
-        Some(Strip {
-            number: strip.number,
-            left: blocks(strip.left),
-            left_of_stripe: blocks(strip.left_of_stripe),
-            stripe: blocks(strip.stripe),
-        })
-    }
-}
-
 /// Bytes of a block: any that a strip of four is allowed to have.
 const BLOCK: u64 = 4096;
 
@@ -70,7 +25,12 @@ const BLOCK: u64 = 4096;
 fn requests(shape: &str) -> Option<u64> {
     let mut shape = Choice::parse("shape", METHODS.shape, shape).ok()?.build();
     let disks = (0..DISKS).map(DeviceId);
-    let placement = Placement::raid0(Bytes(STRIP * BLOCK), disks, Bytes(0)).ok()?;
+    let mut placement = Placement::raid0(Bytes(STRIP * BLOCK), disks, Bytes(0)).ok()?;
+    placement.extents.push(MappedExtent {
+        offset: Bytes(0),
+        array: 0,
+        at: Bytes(FILE.1 * BLOCK),
+    });
     let map = LayoutMap::new(&placement, BLOCK as u32)?;
     let (mut start, mut requests) = (0, 0);
     let mut sizes = RAMP.into_iter();
@@ -78,15 +38,17 @@ fn requests(shape: &str) -> Option<u64> {
     while start < FILE.0 {
         size = sizes.next().unwrap_or(size);
         let end = (start + size).min(FILE.0);
-        let window = Window {
-            start,
+        let window = StripedWindow {
+            start: Block(start as u32),
             end,
-            map: &map,
+            wanted: start + 1,
+            room: FILE.0,
+            layout: &map,
         };
         let end = shape.end(&window);
         let mut at = start;
         while at < end {
-            let place = map.place((FILE.1 + at) * BLOCK);
+            let place = map.place(at * BLOCK);
             requests += 1;
             at += (place.run.0 / BLOCK).min(end - at);
         }

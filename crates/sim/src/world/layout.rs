@@ -8,7 +8,7 @@
 use forerun_core::layout::{Array, LIST, Layout, LayoutMap, MappedExtent};
 use forerun_core::spec::{Choice, ChoiceError};
 use forerun_core::units::Extent;
-use forerun_core::{Bytes, DeviceId, FileId, Placement};
+use forerun_core::{Block, Bytes, DeviceId, FileId, Placement};
 
 use super::WorldError;
 use crate::random::Random;
@@ -170,7 +170,8 @@ fn on_array(
     };
     let whole = Placement::on(array);
     let map = LayoutMap::new(&whole, block_bytes as u32).ok_or_else(refused)?;
-    let row = map.strip(0).map_or(block_bytes, |strip| strip.stripe.0);
+    let row = map.strip(Block(0)).map_or(1, |strip| strip.stripe);
+    let row = u64::from(row) * block_bytes;
     let placed = |extents| Placement {
         extents,
         ..whole.clone()

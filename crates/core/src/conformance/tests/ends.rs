@@ -3,8 +3,7 @@
 use alloc::boxed::Box;
 
 use crate::conformance::Rule;
-use crate::shape::{Shape, Strips};
-use crate::units::Block;
+use crate::shape::{Shape, StripedWindow};
 
 /// The fault of an end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -35,17 +34,15 @@ impl Ends {
 }
 
 impl Shape for Ends {
-    fn end(&mut self, window: &dyn Strips) -> u64 {
-        let start = u64::from(window.start().0);
+    fn end(&mut self, window: &StripedWindow<'_>) -> u64 {
+        let start = u64::from(window.start.0);
         match self.end {
             End::AtStart => start,
-            End::BeyondRoom => window.room() + 1,
-            End::WithinStrip => start + (window.end() - start).div_ceil(2),
+            End::BeyondRoom => window.room + 1,
+            End::WithinStrip => start + (window.end - start).div_ceil(2),
             End::BeforeWanted => {
-                let strip = window.strip(Block(window.start().0));
-                strip.map_or(window.end(), |s| {
-                    (start + u64::from(s.left)).min(window.end())
-                })
+                let strip = window.layout.strip(window.start);
+                strip.map_or(window.end, |s| (start + u64::from(s.left)).min(window.end))
             }
         }
     }
