@@ -183,6 +183,8 @@ pub(crate) struct FilesAhead {
     /// Most bytes of folders, and of the method's tables.
     bytes_max: u64,
     charged: u64,
+    /// Files to be opened and closed.
+    pub(crate) out: Vec<Output>,
 }
 
 impl FilesAhead {
@@ -206,6 +208,7 @@ impl FilesAhead {
             // A 32nd each: 2 MiB of 64, which are folders of 50,000 files.
             bytes_max: memory / 32,
             charged: 0,
+            out: Vec::new(),
         }
     }
 
@@ -232,35 +235,30 @@ impl FilesAhead {
     }
 
     /// A folder was listed.
-    pub(crate) fn list(
-        &mut self,
-        folder: FolderId,
-        entries: Arc<[Entry]>,
-        out: &mut VecDeque<Output>,
-    ) {
+    pub(crate) fn list(&mut self, folder: FolderId, entries: Arc<[Entry]>) {
         if self.folders.list(folder, entries) {
-            self.drop_folder(folder, out);
+            self.drop_folder(folder);
         }
         while (self.folders.len() > FOLDERS_MAX || self.folders.bytes() > self.bytes_max)
             && let Some(oldest) = self.folders.oldest()
         {
-            self.forget(oldest, out);
+            self.forget(oldest);
         }
     }
 
     /// A folder is not known any more.
-    pub(crate) fn forget(&mut self, folder: FolderId, out: &mut VecDeque<Output>) {
+    pub(crate) fn forget(&mut self, folder: FolderId) {
         self.folders.forget(folder);
-        self.drop_folder(folder, out);
+        self.drop_folder(folder);
     }
 
     /// Predictions for a folder do not hold.
-    fn drop_folder(&mut self, folder: FolderId, out: &mut VecDeque<Output>) {
+    fn drop_folder(&mut self, folder: FolderId) {
         self.method.forget(folder);
         let [first, last] = [0, u32::MAX].map(|entry| Place { folder, entry });
         let asked: Vec<Place> = self.asked.range(first..=last).map(|(at, _)| *at).collect();
         for place in asked {
-            self.give_up(place, out);
+            self.give_up(place);
         }
         let mut over = Vec::new();
         for run in &mut self.runs {
@@ -268,7 +266,7 @@ impl FilesAhead {
             over.extend((run.tail.folder == folder).then_some(run.id));
         }
         for run in over {
-            self.end_run(run, out);
+            self.end_run(run);
         }
     }
 
@@ -284,7 +282,6 @@ impl FilesAhead {
         (reader, blocks): (ReaderId, u64),
         opener: u64,
         budget: &Budget,
-        out: &mut VecDeque<Output>,
     ) -> Option<()> {
         let is_others = self.readers.get(&reader).is_some_and(|at| *at != place);
         if is_others || self.came_for.contains_key(&reader) {
@@ -297,7 +294,7 @@ impl FilesAhead {
         self.habits.opened(place.folder, reader, opener, blocks);
         let own = self.asked.get(&place).map(|asked| asked.state);
         let is_used = own == Some(State::Ahead(reader));
-        let hit = self.hit(place, is_used, out);
+        let hit = self.hit(place, is_used);
         let has_room = self.method.bytes() < self.bytes_max;
         let opened = Opened {
             place,
@@ -310,14 +307,14 @@ impl FilesAhead {
         let goes_on = match step {
             Step::Follows { run, carried } => {
                 if let Some((_, passed)) = hit.filter(|(of, _)| *of == run) {
-                    self.pass_over(run, passed, out);
+                    self.pass_over(run, passed);
                 }
-                let at = self.run(run, carried, place, out);
-                self.follow(at, place, hit.is_some(), out);
+                let at = self.run(run, carried, place);
+                self.follow(at, place, hit.is_some());
                 Some(run)
             }
             Step::Breaks(run) => {
-                self.break_run(run, out);
+                self.break_run(run);
                 of.filter(|of| *of != run)
             }
             Step::Unsure => of,
@@ -325,7 +322,7 @@ impl FilesAhead {
         if let Some(run) = goes_on {
             self.later.retain(|(_, other)| *other != run);
             if is_used {
-                self.extend(run, budget, out);
+                self.extend(run, budget);
             } else {
                 // Its present read is not fetched yet, and goes first.
                 self.later.push((reader, run));
@@ -349,21 +346,16 @@ impl FilesAhead {
     }
 
     /// A reader read, or closed: the run that waited for that is filled up.
-    pub(crate) fn begun(&mut self, reader: ReaderId, budget: &Budget, out: &mut VecDeque<Output>) {
+    pub(crate) fn begun(&mut self, reader: ReaderId, budget: &Budget) {
         if let Some(at) = self.later.iter().position(|(own, _)| *own == reader) {
             let (_, run) = self.later.remove(at);
-            self.extend(run, budget, out);
+            self.extend(run, budget);
         }
     }
 
     /// A program opened a file that may be pending or ahead. Returns the run it is of, and how many others of it were
     /// expected before.
-    fn hit(
-        &mut self,
-        place: Place,
-        is_used: bool,
-        out: &mut VecDeque<Output>,
-    ) -> Option<(RunId, usize)> {
+    fn hit(&mut self, place: Place, is_used: bool) -> Option<(RunId, usize)> {
         let asked = *self.asked.get(&place)?;
         if asked.state == State::CalledOff {
             return None;
@@ -379,7 +371,7 @@ impl FilesAhead {
             self.counts.used += u64::from(is_used);
         } else {
             // It came too late, or the driver gave the program another one.
-            self.give_up(place, out);
+            self.give_up(place);
         }
         let run = self.runs.iter_mut().find(|run| run.id == asked.run)?;
         run.used += u32::from(is_used);
@@ -394,22 +386,22 @@ impl FilesAhead {
 
     /// The program of a run came for a file before which so many were expected. Another program that comes for one
     /// passes over none.
-    fn pass_over(&mut self, id: RunId, files: usize, out: &mut VecDeque<Output>) {
+    fn pass_over(&mut self, id: RunId, files: usize) {
         if let Some(run) = self.runs.iter_mut().find(|run| run.id == id) {
             let passed: Vec<Place> = run.due.drain(..files.saturating_sub(PASSED)).collect();
-            self.give_up_of(id, passed, out);
+            self.give_up_of(id, passed);
         }
     }
 
     /// The index of a run, which begins if it is new.
-    fn run(&mut self, id: RunId, carried: bool, at: Place, out: &mut VecDeque<Output>) -> usize {
+    fn run(&mut self, id: RunId, carried: bool, at: Place) -> usize {
         if let Some(at) = self.runs.iter().position(|run| run.id == id) {
             return at;
         }
         if self.runs.len() >= RUNS_MAX
             && let Some(oldest) = self.runs.iter().min_by_key(|run| run.went_on)
         {
-            self.end_run(oldest.id, out);
+            self.end_run(oldest.id);
         }
         let window = if carried { self.reached } else { self.start };
         self.runs.push(FollowedRun {
@@ -427,7 +419,7 @@ impl FilesAhead {
     }
 
     /// A run went on to a file.
-    fn follow(&mut self, at: usize, place: Place, is_hit: bool, out: &mut VecDeque<Output>) {
+    fn follow(&mut self, at: usize, place: Place, is_hit: bool) {
         let Some(run) = self.runs.get_mut(at) else {
             return;
         };
@@ -442,24 +434,24 @@ impl FilesAhead {
             run.missed = 0;
             run.tail = place;
             let (id, due) = (run.id, core::mem::take(&mut run.due));
-            self.give_up_of(id, due, out);
+            self.give_up_of(id, due);
         }
     }
 
     /// A run broke: the next one is to begin with less, if this one wasted anything.
-    fn break_run(&mut self, id: RunId, out: &mut VecDeque<Output>) {
+    fn break_run(&mut self, id: RunId) {
         if self.runs.iter().any(|run| run.id == id && run.open > 0) {
             self.start = (self.start / 2).max(1);
         }
         self.reached = self.start;
-        self.end_run(id, out);
+        self.end_run(id);
     }
 
-    fn end_run(&mut self, id: RunId, out: &mut VecDeque<Output>) {
+    fn end_run(&mut self, id: RunId) {
         if let Some(at) = self.runs.iter().position(|run| run.id == id) {
             self.later.retain(|(_, run)| *run != id);
             let due = core::mem::take(&mut self.runs[at].due);
-            self.give_up_of(id, due, out);
+            self.give_up_of(id, due);
             self.runs.remove(at);
         }
     }

@@ -84,7 +84,7 @@ impl Stream {
     }
 
     /// Whether `block` continues this run.
-    fn covers(&self, block: Block) -> bool {
+    pub(crate) fn covers(&self, block: Block) -> bool {
         let at = self.direction.position(block);
         at >= self.start && u64::from(at) <= self.end()
     }
@@ -115,12 +115,6 @@ impl Streams {
     /// The stream that `block` continues, to be changed.
     pub(crate) fn at_mut(&mut self, block: Block) -> Option<&mut Stream> {
         self.all.iter_mut().rev().find(|s| s.covers(block))
-    }
-
-    /// The stream that `block` continues upward, or a new one that begins there.
-    #[cfg(any(test, feature = "conformance"))]
-    pub(crate) fn at_or_begin(&mut self, block: Block, now: Nanos) -> &mut Stream {
-        self.continued(block, Direction::Forward, now)
     }
 
     /// The stream of a direction that `block` continues, or a new one that begins there; then the
@@ -239,7 +233,9 @@ mod tests {
     #[test]
     fn a_stream_ends_where_its_last_block_was_given_up() {
         let mut streams = Streams::default();
-        streams.at_or_begin(Block(10), Nanos(0)).windows_end = 20;
+        streams
+            .continued(Block(10), Direction::Forward, Nanos(0))
+            .windows_end = 20;
         let end = |streams: &Streams| streams.at(Block(10)).unwrap().end();
         streams.shorten(Block(10), Block(19));
         assert_eq!(end(&streams), 19);
@@ -252,7 +248,9 @@ mod tests {
 
     /// A stream of blocks 10 to 20 that was read up to 14.
     fn read_to_14(streams: &mut Streams) {
-        streams.at_or_begin(Block(10), Nanos(1)).windows_end = 20;
+        streams
+            .continued(Block(10), Direction::Forward, Nanos(1))
+            .windows_end = 20;
         streams.advance(Block(10), 4, Nanos(2));
     }
 
@@ -270,8 +268,12 @@ mod tests {
     #[test]
     fn of_two_streams_that_cover_a_block_the_younger_has_it() {
         let mut streams = Streams::default();
-        streams.at_or_begin(Block(0), Nanos(1)).windows_end = 4;
-        streams.at_or_begin(Block(8), Nanos(2)).windows_end = 12;
+        streams
+            .continued(Block(0), Direction::Forward, Nanos(1))
+            .windows_end = 4;
+        streams
+            .continued(Block(8), Direction::Forward, Nanos(2))
+            .windows_end = 12;
         streams.at_mut(Block(0)).unwrap().windows_end = 10;
         assert_eq!(streams.at(Block(9)).unwrap().start, 8);
         assert_eq!(streams.at_mut(Block(9)).unwrap().start, 8);
@@ -312,7 +314,7 @@ mod tests {
         assert!(streams.of_read(Block(87), 2).is_none());
         assert_eq!(streams.forward().count(), 0);
         // A stream upward is not come to from the end of a read.
-        streams.at_or_begin(Block(40), Nanos(4));
+        streams.continued(Block(40), Direction::Forward, Nanos(4));
         assert!(streams.of_read(Block(38), 3).is_none());
         // The part of the window that memory allows is the one furthest from its reader.
         streams.cut(Block(95), Block(93));
@@ -347,11 +349,11 @@ mod tests {
         let mut streams = Streams::default();
         let block = |number: usize| Block(100 * number as u32);
         for number in 0..STREAMS_MAX {
-            streams.at_or_begin(block(number), Nanos(number as u64));
+            streams.continued(block(number), Direction::Forward, Nanos(number as u64));
         }
         streams.advance(block(0), 1, Nanos(1000));
         assert_eq!(streams.by_use().len(), 64);
-        streams.at_or_begin(block(STREAMS_MAX), Nanos(1001));
+        streams.continued(block(STREAMS_MAX), Direction::Forward, Nanos(1001));
         let starts = streams.by_use();
         let starts: Vec<u32> = starts.iter().map(|stream| stream.start).collect();
         assert_eq!((starts.len(), starts[0], starts[62]), (64, 200, 0));

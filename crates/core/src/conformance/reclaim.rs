@@ -11,6 +11,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::{Broken, Random, Rule};
+use crate::detect::Direction;
 use crate::memory::Memory;
 use crate::reclaim::{Event, Reclaim, StreamsAhead, Victim};
 use crate::stream::Streams;
@@ -163,7 +164,10 @@ impl ReclaimRun {
         let count = 1 + self.random.below(12) as u32;
         let kind = self.random.below(8);
         if kind > 1 {
-            let stream = self.readers[reader].0.at_or_begin(Block(first), self.now);
+            let stream =
+                self.readers[reader]
+                    .0
+                    .continued(Block(first), Direction::Forward, self.now);
             stream.windows_end = stream.windows_end.max(u64::from(first + count));
             self.moved(reader);
             let extent = Self::extent(reader, first, count);

@@ -9,6 +9,7 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use crate::bits::Bits;
+use crate::detect::Direction;
 use crate::reclaim::{Cache, Event, Reclaim, StreamsAhead, Victim};
 use crate::stream::Streams;
 use crate::table::{Frame, Links, Table, flag};
@@ -99,7 +100,7 @@ impl Stage {
     /// A window of a reader opens, forward.
     pub fn window(&mut self, method: &mut dyn Reclaim, owner: ReaderId, extent: Extent) {
         self.change(method, owner, extent.file, |streams, now| {
-            let stream = streams.at_or_begin(extent.first, now);
+            let stream = streams.continued(extent.first, Direction::Forward, now);
             stream.windows_end = stream.windows_end.max(extent.end());
         });
         method.hear(&mut self.cache(), Event::Window { owner, extent });

@@ -36,17 +36,17 @@ impl Engine {
             return None;
         }
         if let Some(files) = &mut self.producers.files {
-            files.list(folder, entries, &mut self.work.out);
+            files.list(folder, entries);
         }
-        self.charge_next_file();
+        self.end_ahead();
         Some(())
     }
 
     pub(super) fn forget_folder(&mut self, folder: FolderId) -> Option<()> {
         if let Some(files) = &mut self.producers.files {
-            files.forget(folder, &mut self.work.out);
+            files.forget(folder);
         }
-        self.charge_next_file();
+        self.end_ahead();
         Some(())
     }
 
@@ -55,10 +55,10 @@ impl Engine {
         let budget = self.budget_ahead(reader);
         let file = (reader, self.blocks_of_reader(reader));
         if let Some(files) = &mut self.producers.files {
-            files.enter(place, file, opener, &budget, &mut self.work.out)?;
+            files.enter(place, file, opener, &budget)?;
         }
         self.readers.set_ahead(reader, false);
-        self.charge_next_file();
+        self.end_ahead();
         Some(())
     }
 
@@ -75,9 +75,9 @@ impl Engine {
     pub(super) fn begun(&mut self, reader: ReaderId) {
         let budget = self.budget_ahead(reader);
         if let Some(files) = &mut self.producers.files {
-            files.begun(reader, &budget, &mut self.work.out);
+            files.begun(reader, &budget);
         }
-        self.charge_next_file();
+        self.end_ahead();
     }
 
     /// The driver opened a file ahead, or could not.
@@ -87,11 +87,11 @@ impl Engine {
         }
         let opened = reader.map(|reader| (reader, self.blocks_of_reader(reader)));
         let files = self.producers.files.as_mut()?;
-        let answered = files.answer(place, opened, &mut self.work.out)?;
+        let answered = files.answer(place, opened)?;
         if let (Some(reader), Answered::Fetch { parts, reads_on }) = (reader, answered) {
             self.fetch_parts(reader, parts, reads_on);
         }
-        self.charge_next_file();
+        self.end_ahead();
         Some(())
     }
 
@@ -101,7 +101,7 @@ impl Engine {
         if let Some(parts) = files.and_then(|files| files.close(reader)) {
             self.ledger.files_ahead_unread += self.unread_of(reader, parts);
         }
-        self.charge_next_file();
+        self.end_ahead();
     }
 
     /// Unread blocks of these extents that were fetched ahead or are in flight.
@@ -156,9 +156,10 @@ impl Engine {
         }
     }
 
-    fn charge_next_file(&mut self) {
+    fn end_ahead(&mut self) {
         if let Some(files) = &mut self.producers.files {
             self.memory.charge(files.growth());
+            self.work.out.extend(files.out.drain(..));
         }
     }
 }

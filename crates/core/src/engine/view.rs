@@ -78,15 +78,12 @@ impl Engine {
             };
             let from = waiting.partition_point(|(id, _)| *id < reader);
             let mine = waiting[from..].iter().take_while(|(id, _)| *id == reader);
-            let first = views.len();
-            for stream in state.streams().by_use() {
-                views.push(view(reader, state.file, &stream));
-            }
+            let (first, streams) = (views.len(), state.streams().by_use());
+            views.extend(streams.iter().map(|s| view(reader, state.file, s)));
             for (_, block) in mine {
                 // Streams may overlap; the engine takes the one that began last, and so do we.
-                let of = |view: &&mut StreamView| view.covers(*block);
-                if let Some(view) = views[first..].iter_mut().rev().find(of) {
-                    view.waiting += 1;
+                if let Some(at) = streams.iter().rposition(|s| s.covers(*block)) {
+                    views[first + at].waiting += 1;
                 }
             }
         }
@@ -110,14 +107,6 @@ impl Engine {
     pub fn devices(&self) -> Vec<DeviceView> {
         let views = self.queues.ids().filter_map(|id| self.device(id));
         views.collect()
-    }
-}
-
-impl StreamView {
-    fn covers(&self, block: Block) -> bool {
-        let position = |block| u64::from(self.window.direction.position(block));
-        let end = position(self.at) + self.ahead;
-        (position(self.begin)..=end).contains(&position(block))
     }
 }
 

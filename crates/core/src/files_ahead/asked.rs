@@ -11,8 +11,6 @@
 //! Called by [the runs](super) for files that are entered, passed over or of a run that is over,
 //! and by the engine's stage `next` with the driver's answers.
 
-use alloc::collections::VecDeque;
-
 use super::habit::{Parts, Run};
 use super::{Answered, Asked, CameFor, FilesAhead, State};
 use crate::next_file::{Place, RunId};
@@ -25,7 +23,6 @@ impl FilesAhead {
         &mut self,
         place: Place,
         reader: Option<(ReaderId, u64)>,
-        out: &mut VecDeque<Output>,
     ) -> Option<Answered> {
         let is_known = |(reader, _): (ReaderId, u64)| {
             self.readers.contains_key(&reader) || self.came_for.contains_key(&reader)
@@ -63,7 +60,7 @@ impl FilesAhead {
                 if let Some((reader, _)) = reader {
                     self.counts.ahead += 1;
                     self.counts.waste(blocks);
-                    out.push_back(Output::CloseAhead { reader });
+                    self.out.push(Output::CloseAhead { reader });
                 }
             }
         }
@@ -104,7 +101,7 @@ impl FilesAhead {
     }
 
     /// A file stays unused: it is closed, or will be once it is open.
-    pub(super) fn give_up(&mut self, place: Place, out: &mut VecDeque<Output>) {
+    pub(super) fn give_up(&mut self, place: Place) {
         let Some(asked) = self.asked.get(&place).copied() else {
             return;
         };
@@ -113,7 +110,7 @@ impl FilesAhead {
             State::Ahead(reader) => {
                 self.take(place);
                 self.counts.waste(asked.blocks);
-                out.push_back(Output::CloseAhead { reader });
+                self.out.push(Output::CloseAhead { reader });
             }
             State::Pending => {
                 self.take(place);
@@ -124,15 +121,10 @@ impl FilesAhead {
     }
 
     /// The same for those that are a run's.
-    pub(super) fn give_up_of(
-        &mut self,
-        run: RunId,
-        places: impl IntoIterator<Item = Place>,
-        out: &mut VecDeque<Output>,
-    ) {
+    pub(super) fn give_up_of(&mut self, run: RunId, places: impl IntoIterator<Item = Place>) {
         for place in places {
             if self.asked.get(&place).is_some_and(|asked| asked.run == run) {
-                self.give_up(place, out);
+                self.give_up(place);
             }
         }
     }

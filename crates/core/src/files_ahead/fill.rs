@@ -14,7 +14,6 @@
 //!
 //! Called by [the runs](super) whenever one goes on.
 
-use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use super::habit::{Habit, Parts};
@@ -26,7 +25,7 @@ use crate::protocol::Output;
 
 impl FilesAhead {
     /// Fills a run's window, if half of it is used up.
-    pub(super) fn extend(&mut self, id: RunId, budget: &Budget, out: &mut VecDeque<Output>) {
+    pub(super) fn extend(&mut self, id: RunId, budget: &Budget) {
         let Some(at) = self.runs.iter().position(|run| run.id == id) else {
             return;
         };
@@ -54,16 +53,16 @@ impl FilesAhead {
             let run = &self.runs[at];
             let is_over = self.method.next(id, run.tail, &self.folders).is_none();
             if run.open == 0 && is_over {
-                self.end_run(id, out);
+                self.end_run(id);
             } else {
-                self.make_room(id, out);
+                self.make_room(id);
             }
         }
         let inode = |place: &Place| self.folders.entry(*place).map(|entry| entry.inode);
         let mut sorted = batch;
         sorted.sort_by_key(|place| (inode(place), *place));
         for Place { folder, entry } in sorted {
-            out.push_back(Output::OpenAhead { folder, entry });
+            self.out.push(Output::OpenAhead { folder, entry });
         }
     }
 
@@ -170,12 +169,12 @@ impl FilesAhead {
     }
 
     /// A run stands still while another one lacks room: its files are given up.
-    fn make_room(&mut self, id: RunId, out: &mut VecDeque<Output>) {
+    fn make_room(&mut self, id: RunId) {
         let now = self.counts.opens;
         let others = self.runs.iter().filter(|run| run.id != id);
         let idle = others.filter(|run| now.saturating_sub(run.went_on) > IDLE);
         if let Some(run) = idle.min_by_key(|run| run.went_on) {
-            self.end_run(run.id, out);
+            self.end_run(run.id);
         }
     }
 }

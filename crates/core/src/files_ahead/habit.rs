@@ -31,6 +31,8 @@ const SEEN_MAX: usize = 64;
 const VOTES: usize = 8;
 /// Runs of blocks noted of a file; later ones of a file read in more places are not looked at.
 const RUNS_MAX: usize = 4;
+/// The head of files that are read to the end.
+const WHOLE: u64 = u64::MAX;
 
 /// A run of blocks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -104,16 +106,6 @@ impl Seen {
     }
 }
 
-/// How much of the beginning is read.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-enum Head {
-    #[default]
-    Nothing,
-    Blocks(u64),
-    /// To the end.
-    All,
-}
-
 /// A run in the middle of a file of so many blocks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Middle {
@@ -147,7 +139,8 @@ impl Anchor {
 /// The parts of a folder's next file that are fetched.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Habit {
-    head: Head,
+    /// Blocks of the head: [`WHOLE`] to the end, or 0.
+    head: u64,
     middle: Option<(Anchor, Middle)>,
     /// Blocks of the tail, or 0.
     tail: u64,
@@ -159,20 +152,12 @@ pub(crate) type Parts = [Run; 3];
 impl Habit {
     /// Whether programs read on behind the first so many blocks.
     pub(crate) fn reads_behind(&self, blocks: u64) -> bool {
-        match self.head {
-            Head::Nothing => false,
-            Head::Blocks(count) => count > blocks,
-            Head::All => true,
-        }
+        self.head > blocks
     }
 
     /// The parts of a file of so many blocks, each of `most` blocks at most; those that meet are one.
     pub(crate) fn parts(&self, blocks: u64, most: u64) -> Parts {
-        let head = match self.head {
-            Head::Nothing => 0,
-            Head::Blocks(count) => count.min(blocks).min(most),
-            Head::All => blocks.min(most),
-        };
+        let head = self.head.min(blocks).min(most);
         let mut parts = [Run::default(); 3];
         let [first, inside, last] = &mut parts;
         first.count = head;
@@ -282,13 +267,13 @@ fn half_of(mut lengths: Vec<u64>) -> u64 {
 }
 
 /// A file that was read whole says that more is read only if it is longer than the others' heads.
-fn head(votes: &[&Seen]) -> Head {
+fn head(votes: &[&Seen]) -> u64 {
     let heads: Vec<(u64, bool)> = votes
         .iter()
         .filter_map(|seen| seen.head().map(|run| (run.count, run.count >= seen.blocks)))
         .collect();
     if heads.is_empty() || !is_half(heads.len(), votes) {
-        return Head::Nothing;
+        return 0;
     }
     let parts: Vec<u64> = heads.iter().filter(|head| !head.1).map(|h| h.0).collect();
     let count = parts.len();
@@ -298,8 +283,8 @@ fn head(votes: &[&Seen]) -> Head {
         .filter(|head| head.1 && head.0 > length)
         .count();
     match wholes >= count {
-        true => Head::All,
-        false => Head::Blocks(length),
+        true => WHOLE,
+        false => length,
     }
 }
 
