@@ -62,7 +62,7 @@ const FORERUN: Preset = Preset {
     summary: "the default: on-demand detection, growing competitive depth, slices, bounded streams, \
               forestall where reads are announced",
     source: "wu10 section 4; li04 section 2, extended; kimbrel96 section 5",
-    detect: "ondemand(density_percent=50,context=1,patterns=1)",
+    detect: "ondemand(context=1,patterns=1)",
     depth: "growing",
     shape: "cost",
     dispatch: "continuing",

@@ -5,8 +5,8 @@
 //! the lookahead mark only, in this order (Wu 2010, section 4.3, Figure 6):
 //!
 //! 1. The block is where the window said the reader would come next, `start + size - async_size`
-//!    or `start + size`: push the window forward and let it grow. With a density asked for, only
-//!    if that much of the stretch before the block was read.
+//!    or `start + size`: push the window forward and let it grow. With patterns, only
+//!    if half of the stretch before the block was read.
 //! 2. A mark, but not of this window: another stream on the same open file. Its window is read
 //!    off the cache: from here to the first missing block lies its old `async_size`.
 //! 3. A miss that continues the last access, starts the file, or asks for more than the limit:
@@ -45,14 +45,6 @@ pub(super) const METHOD: Method<Box<dyn Detect>> = Method {
         knows: Knows::Online,
         params: &[
             Param {
-                name: "density_percent",
-                summary: "part of a window that must have been read before the next one opens; 0 \
-                          is Linux, where a stride that meets a window's end makes it grow",
-                default: 0,
-                min: 0,
-                max: 100,
-            },
-            Param {
                 name: "context",
                 summary: "1: a miss behind more read blocks than it asks for begins a window (as \
                           Linux since 2.6.31), so streams in strict turn are found",
@@ -62,7 +54,9 @@ pub(super) const METHOD: Method<Box<dyn Detect>> = Method {
             },
             Param {
                 name: "patterns",
-                summary: "1: backward and strided reads run in windows, too; 0 is Linux",
+                summary: "1: backward and strided reads run in windows, too, and a window opens \
+                          once half of the one before was read; 0 is Linux, where a stride that \
+                          meets a window's end makes it grow",
                 default: 0,
                 min: 0,
                 max: 1,
@@ -70,15 +64,10 @@ pub(super) const METHOD: Method<Box<dyn Detect>> = Method {
         ],
     },
     build: |values| {
-        let (density_percent, context) = (
-            values.get("density_percent") as u32,
-            values.get("context") == 1,
-        );
         Box::new(OnDemand {
             window: None,
             decided: 0,
-            density_percent,
-            context,
+            context: values.get("context") == 1,
             patterns: (values.get("patterns") == 1).then(Progressions::default),
             bets: Bets::default(),
             is_among: false,
@@ -90,6 +79,9 @@ pub(super) const METHOD: Method<Box<dyn Detect>> = Method {
 /// Blocks looked at to judge how much of a window was read: enough to tell a half from a quarter,
 /// few enough to cost nothing beside the fetch that follows.
 const SAMPLES: u32 = 16;
+
+/// With patterns, a window opens once so much of the one before was read.
+const DENSITY_PERCENT: u32 = 50;
 
 /// A stream whose reads come out of order has left less than a quarter of its window unread.
 const SEQUENTIAL_PERCENT: u32 = 75;
@@ -110,7 +102,6 @@ struct OnDemand {
     window: Option<Window>,
     /// How long that was before it was shaped: the ramp goes on from there.
     decided: u32,
-    density_percent: u32,
     context: bool,
     patterns: Option<Progressions>,
     /// First windows of streams among others, with patterns.
@@ -142,8 +133,8 @@ impl OnDemand {
         let window = self.window?;
         let end = window.start.0.checked_add(window.size)?;
         let met = block.0 != 0 && (block.0 == end - window.async_size || block.0 == end);
-        let percent = self.density_percent;
-        (met && (percent == 0 || was_read(percent, window.size, block.0, ahead))).then_some(window)
+        let is_read = || was_read(DENSITY_PERCENT, window.size, block.0, ahead);
+        (met && (self.patterns.is_none() || is_read())).then_some(window)
     }
 
     /// Case 2.
@@ -313,7 +304,7 @@ impl OnDemand {
             };
         }
         match cause {
-            Cause::Mark if self.is_inside(access.block) && self.density_percent > 0 => None,
+            Cause::Mark if self.patterns.is_some() && self.is_inside(access.block) => None,
             Cause::Mark => self.other_stream(access.block, ahead),
             Cause::Miss if self.begins(access, ahead) => self.begin(access, ahead),
             Cause::Miss => {
@@ -395,7 +386,7 @@ mod tests {
         access: &Access,
         read: Range<u32>,
     ) -> Option<(u32, u32, u32)> {
-        let mut detect = METHOD.of(&[0, context, 0]);
+        let mut detect = METHOD.of(&[context, 0]);
         let window = detect.trigger(cause, access, &Read(read))?;
         Some((window.start.0, window.size, window.async_size))
     }
@@ -407,7 +398,7 @@ mod tests {
             (2, [64, 256, 1024]),
             (8, [64, 256, 1024]),
         ] {
-            let mut detect = METHOD.of(&[0, 0, 1]);
+            let mut detect = METHOD.of(&[0, 1]);
             let mut next = 0;
             let sizes = expected.map(|_| {
                 let access =
