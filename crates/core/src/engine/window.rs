@@ -170,7 +170,8 @@ impl Engine {
         };
         for (first, count) in window.pieces() {
             let extent = Extent { file, first, count };
-            self.opens(reader, extent);
+            let owner = reader;
+            self.memory.tell(Event::Window { owner, extent });
             let cut = self.fetch(reader, extent, demand, Some(window));
             self.rejoin(extent);
             if let Some(end) = cut
@@ -183,29 +184,12 @@ impl Engine {
         }
     }
 
-    /// A window opens: blocks of it that are there already may be its stream's again.
-    fn opens(&mut self, owner: ReaderId, extent: Extent) {
-        self.memory.tell(Event::Window { owner, extent });
-    }
-
     /// Fetches the beginning of a file that no read has asked for, as a window of this reader; its
     /// detector learns of it when it meets the blocks.
     pub(super) fn open_first(&mut self, reader: ReaderId, window: Window) {
-        let Some(file) = self.file_id_of(reader) else {
-            return;
-        };
-        if window.size == 0 {
-            return;
-        }
-        let (first, count) = (window.start, window.size);
-        let extent = Extent { file, first, count };
         self.ledger.windows += 1;
-        self.note(reader, first, window);
-        self.opens(reader, extent);
-        if let Some(end) = self.fetch(reader, extent, None, Some(window)) {
-            self.change_streams(reader, |streams| streams.cut(first, end));
-        }
-        self.rejoin(extent);
+        self.note(reader, window.start, window);
+        self.open_window(reader, None, Some(window));
     }
 
     /// A read begins, or comes to its next block, for methods that see every one.
