@@ -23,7 +23,7 @@ use alloc::boxed::Box;
 
 use crate::bits::Bits;
 use crate::spec::Method;
-use crate::stream::Streams;
+pub use crate::stream::Streams;
 use crate::table::{Found, Frame, Links, NO_LINK, Table, flag};
 use crate::units::{Block, Extent, FileId, Nanos, ReaderId};
 
@@ -53,17 +53,6 @@ pub struct StreamAhead {
     pub used: Nanos,
 }
 
-/// The streams of an open file that are read forward, in the order in which they were found.
-#[derive(Clone, Copy, Debug)]
-pub struct StreamsAhead<'a>(pub(crate) &'a Streams);
-
-impl StreamsAhead<'_> {
-    /// Each of them.
-    pub fn iter(&self) -> impl Iterator<Item = StreamAhead> + '_ {
-        self.0.forward()
-    }
-}
-
 /// A fact beside the accesses: for methods that keep blocks fetched ahead apart, or that decide by
 /// their readers.
 ///
@@ -84,7 +73,7 @@ pub enum Event<'a> {
         /// Its file.
         file: FileId,
         /// All that it has from now on.
-        streams: StreamsAhead<'a>,
+        streams: &'a Streams,
     },
     /// A reader came to these blocks; those that are resident are read.
     Read {

@@ -92,7 +92,7 @@ impl Stream {
 
 /// The streams of one open file.
 #[derive(Debug, Default)]
-pub(crate) struct Streams {
+pub struct Streams {
     all: Vec<Stream>,
 }
 
@@ -163,7 +163,7 @@ impl Streams {
     }
 
     /// Those that go forward.
-    pub(crate) fn forward(&self) -> impl Iterator<Item = StreamAhead> + '_ {
+    pub fn forward(&self) -> impl Iterator<Item = StreamAhead> + '_ {
         let forward = |s: &&Stream| s.direction == Direction::Forward;
         self.all.iter().filter(forward).map(|s| StreamAhead {
             start: Block(s.start),

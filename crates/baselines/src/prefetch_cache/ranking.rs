@@ -15,7 +15,7 @@ use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
-use forerun_core::reclaim::{StreamAhead, StreamId, StreamsAhead, Victim};
+use forerun_core::reclaim::{StreamAhead, StreamId, Streams, Victim};
 use forerun_core::table::Frame;
 use forerun_core::{Block, Extent, FileId, Nanos, ReaderId};
 
@@ -103,12 +103,12 @@ impl Ranking {
         &mut self,
         owner: ReaderId,
         file: FileId,
-        streams: StreamsAhead<'_>,
+        streams: &Streams,
     ) -> Vec<Extent> {
         let state = self.owners.entry(owner).or_default();
         state.file = file;
         let mut left = Vec::new();
-        let mut now = streams.iter().peekable();
+        let mut now = streams.forward().peekable();
         let ranked = &mut self.ranked;
         // Streams keep their order, and new ones come last.
         state.streams.retain_mut(|stream| {

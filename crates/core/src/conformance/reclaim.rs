@@ -13,7 +13,7 @@ use alloc::vec::Vec;
 use super::{Broken, Random, Rule};
 use crate::detect::Direction;
 use crate::memory::Memory;
-use crate::reclaim::{Event, Reclaim, StreamsAhead, Victim};
+use crate::reclaim::{Event, Reclaim, Victim};
 use crate::stream::Streams;
 use crate::table::{Frame, flag};
 use crate::units::{Block, Extent, FileId, Nanos, ReaderId};
@@ -139,7 +139,7 @@ impl ReclaimRun {
         self.memory.tell(Event::Moved {
             owner: Self::owner(reader),
             file: Self::file(reader),
-            streams: StreamsAhead(&self.readers[reader].0),
+            streams: &self.readers[reader].0,
         });
     }
 

@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 
 use crate::bits::Bits;
 use crate::detect::Direction;
-use crate::reclaim::{Cache, Event, Reclaim, StreamsAhead, Victim};
+use crate::reclaim::{Cache, Event, Reclaim, Victim};
 use crate::stream::Streams;
 use crate::table::{Frame, Links, Table, flag};
 use crate::units::{Block, Extent, FileId, Nanos, ReaderId};
@@ -86,7 +86,7 @@ impl Stage {
         let mut reader = self.readers.remove(&owner).unwrap_or_default();
         reader.0 = file;
         let changed = change(&mut reader.1, self.now);
-        let streams = StreamsAhead(&reader.1);
+        let streams = &reader.1;
         let moved = Event::Moved {
             owner,
             file,

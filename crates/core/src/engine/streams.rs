@@ -9,7 +9,7 @@ use super::Engine;
 use super::read::READER;
 use crate::budget::Shares;
 use crate::known;
-use crate::reclaim::{Event, StreamsAhead, Victim};
+use crate::reclaim::{Event, Victim};
 use crate::stream::Streams;
 use crate::table::{Frame, flag};
 use crate::units::{Nanos, ReaderId};
@@ -41,7 +41,7 @@ impl Engine {
         self.memory.tell(Event::Moved {
             owner,
             file: reader.file,
-            streams: StreamsAhead(reader.streams()),
+            streams: reader.streams(),
         });
         Some(changed)
     }
