@@ -87,15 +87,11 @@ impl Access {
     #[must_use]
     pub(crate) fn at(&self, block: Block) -> Self {
         let passed = block.0.saturating_sub(self.block.0);
-        let (head, count) = (
-            self.head.saturating_add(passed),
-            self.count.saturating_sub(passed),
-        );
         Self {
             block,
-            head,
-            count,
-            previous: self.previous,
+            head: self.head.saturating_add(passed),
+            count: self.count.saturating_sub(passed),
+            ..*self
         }
     }
 
@@ -106,7 +102,7 @@ impl Access {
             block: Block(self.block.0.saturating_sub(self.head)),
             head: 0,
             count: self.count.saturating_add(self.head),
-            previous: self.previous,
+            ..*self
         }
     }
 

@@ -230,7 +230,9 @@ impl Engine {
         };
         let hurries = read.wants != Wants::Idle;
         self.readers.note_wait(read.reader, read.access.block);
-        self.await_request(request, id, hurries);
+        if let Some(device) = self.queues.await_request(request, id, hurries) {
+            self.dispatch(device);
+        }
     }
 
     /// Answers with the run of resident blocks from the first one on.

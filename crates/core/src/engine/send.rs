@@ -13,16 +13,9 @@ use crate::known;
 use crate::protocol::{Fetch, Output};
 use crate::queues::Want;
 use crate::readers::Pace;
-use crate::units::{DeviceId, FileId, ReadId, RequestId};
+use crate::units::{DeviceId, FileId, RequestId};
 
 impl Engine {
-    /// A read waits for a request from now on; one that `hurries` brings it before those that no program waits for.
-    pub(super) fn await_request(&mut self, id: RequestId, read: ReadId, hurries: bool) {
-        if let Some(device) = self.queues.await_request(id, read, hurries) {
-            self.dispatch(device);
-        }
-    }
-
     /// Whatever waits for the devices of a file goes out, as far as they have room.
     pub(super) fn dispatch_file(&mut self, file: FileId) {
         for member in 0.. {

@@ -73,49 +73,36 @@ const FILES_EACH: u32 = 512;
 /// Memory charged for a run or trails: six of 16 bytes, an opener, and spare room of a list.
 const WALK_BYTES: u64 = 208;
 
-/// An order, from its first file or from its last.
+/// An order, and whether it is followed backward, from its last file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Way {
-    order: Order,
-    is_backward: bool,
-}
+struct Way(Order, bool);
 
 impl Way {
     /// All, the likeliest first.
     const ALL: [Self; 6] = [
-        Self::forward(Order::Listing),
-        Self::forward(Order::Name),
-        Self::forward(Order::Inode),
-        Self::backward(Order::Listing),
-        Self::backward(Order::Name),
-        Self::backward(Order::Inode),
+        Self(Order::Listing, false),
+        Self(Order::Name, false),
+        Self(Order::Inode, false),
+        Self(Order::Listing, true),
+        Self(Order::Name, true),
+        Self(Order::Inode, true),
     ];
-
-    const fn forward(order: Order) -> Self {
-        let is_backward = false;
-        Self { order, is_backward }
-    }
-
-    const fn backward(order: Order) -> Self {
-        let is_backward = true;
-        Self { order, is_backward }
-    }
 
     /// A rank from the end where the way is backward.
     fn turn(self, folder: &Folder, rank: u32) -> Option<u32> {
-        match self.is_backward {
+        match self.1 {
             true => folder.len().checked_sub(rank)?.checked_sub(1),
             false => Some(rank),
         }
     }
 
     fn rank(self, folder: &Folder, entry: u32) -> u32 {
-        let rank = folder.rank(self.order, entry);
+        let rank = folder.rank(self.0, entry);
         self.turn(folder, rank).unwrap_or(rank)
     }
 
     fn at(self, folder: &Folder, rank: u32) -> Option<u32> {
-        folder.at(self.order, self.turn(folder, rank)?)
+        folder.at(self.0, self.turn(folder, rank)?)
     }
 }
 

@@ -89,8 +89,6 @@ pub(super) struct Queue {
     demands: BTreeSet<(FileId, Block, u64)>,
     windows: BTreeSet<(u64, u64)>,
     next_ticket: u64,
-    /// How many have no frames.
-    undecided: usize,
     /// How many are of programs.
     programs: usize,
     /// How many are of idle reads.
@@ -133,12 +131,12 @@ impl Queue {
 
     /// How many have no frames.
     pub(super) fn undecided(&self) -> usize {
-        self.undecided
+        self.demands.len() + self.windows.len()
     }
 
     /// Whether any but idle ones has no frames.
     pub(super) fn has_deferred(&self) -> bool {
-        self.undecided > self.idle
+        self.undecided() > self.idle
     }
 
     /// Whether any is of a program.
@@ -187,7 +185,6 @@ impl Queue {
             Wanted::Window { .. } => self.windows.insert((want.position, ticket)),
             Wanted::Request(_) => true,
         };
-        self.undecided += usize::from(!want.is_decided());
         self.programs += usize::from(want.is_of_program());
         self.idle += usize::from(want.class == Class::Idle);
         if want.is_awaited() {
@@ -199,7 +196,6 @@ impl Queue {
 
     pub(super) fn take(&mut self, ticket: u64) -> Option<Want> {
         let want = self.wants.remove(&ticket)?;
-        self.undecided -= usize::from(!want.is_decided());
         self.programs -= usize::from(want.is_of_program());
         self.idle -= usize::from(want.class == Class::Idle);
         if want.is_awaited() {

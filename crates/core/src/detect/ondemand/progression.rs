@@ -323,18 +323,14 @@ impl Progressions {
             size = size.min(ahead.room());
         }
         let (begin, end) = Read::rest(access).along(direction);
-        if own == 0 && progression.end < begin {
-            // Its end was cut off, and the reader is past it.
+        if own > 0 || progression.end < begin {
+            // Its end may have been cut off, and the reader be past it.
             (progression.from, progression.end) = (begin, begin);
         }
-        if own > 0 {
-            (progression.from, progression.end) = (begin, begin);
-            if size < own {
-                progression.from = end;
-                progression.end = end;
-                self.account.fetched(1, own, switch);
-                return None;
-            }
+        if size < own {
+            (progression.from, progression.end) = (end, end);
+            self.account.fetched(1, own, switch);
+            return None;
         }
         let from = progression.end;
         let end = (from + u64::from(size)).min(END);
