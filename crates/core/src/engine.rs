@@ -54,8 +54,7 @@ use crate::ledger::Ledger;
 use crate::memory::Memory;
 use crate::next_file::Place;
 use crate::plan::Plan;
-use crate::profile::Profile;
-use crate::protocol::{Input, Output, Wants};
+use crate::protocol::{Input, Output};
 use crate::queues::{Queues, Want, Wanted};
 use crate::readers::Readers;
 use crate::reads::Reads;
@@ -194,13 +193,6 @@ impl Engine {
         self.queues.is_held_up(now, self.reads.is_starving())
     }
 
-    /// Whether fetches for a device of this profile wait in the engine, without memory,
-    /// until it has a slot. One for any other takes its frames at once.
-    #[must_use]
-    pub fn waits_in_here(&self, profile: &Profile) -> bool {
-        self.queues.would_hold_back(profile)
-    }
-
     /// Whether anything is announced, so that [`Input::Computed`] is worth while.
     #[must_use]
     pub fn has_plan(&self) -> bool {
@@ -226,7 +218,12 @@ impl Engine {
     /// [`Engine::is_undecided`] one gets an [`Input::Decide`].
     pub fn handle(&mut self, now: Nanos, input: Input) {
         self.work.now = now;
-        let begun = self.note_begun(&input);
+        let begun = match input {
+            Input::Read { reader, .. } | Input::Touch { reader, .. } | Input::Close { reader } => {
+                Some(reader)
+            }
+            _ => None,
+        };
         let accepted = match input {
             Input::Device { device, profile } => {
                 self.queues.told(device, &profile);
@@ -300,33 +297,6 @@ impl Engine {
         self.pay_bookkeeping();
         self.feed_starved();
         debug_assert!(self.work.is_empty(), "work is left between two inputs");
-    }
-
-    /// The reader that reads, or closes; the blocks that it reads are noted.
-    fn note_begun(&mut self, input: &Input) -> Option<ReaderId> {
-        match *input {
-            Input::Read {
-                reader,
-                access,
-                wants,
-                ..
-            } => {
-                if wants != Wants::Idle {
-                    self.note_read(reader, access.block, access.count);
-                }
-                Some(reader)
-            }
-            Input::Touch {
-                reader,
-                first,
-                count,
-            } => {
-                self.note_read(reader, first, count);
-                Some(reader)
-            }
-            Input::Close { reader } => Some(reader),
-            _ => None,
-        }
     }
 
     /// Takes up the work that stages left, and the work that comes of it.

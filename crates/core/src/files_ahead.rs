@@ -169,8 +169,6 @@ pub(crate) struct FilesAhead {
     readers: BTreeMap<ReaderId, Place>,
     /// Files ahead that programs came for, as long as they are open.
     came_for: BTreeMap<ReaderId, CameFor>,
-    /// How many of them are not used yet.
-    unread: u64,
     habits: Habits,
     /// Blocks of files pending or ahead.
     blocks: u64,
@@ -198,7 +196,6 @@ impl FilesAhead {
             asked: BTreeMap::new(),
             readers: BTreeMap::new(),
             came_for: BTreeMap::new(),
-            unread: 0,
             habits: Habits::default(),
             blocks: 0,
             counts: Counts::default(),
@@ -218,7 +215,12 @@ impl FilesAhead {
 
     /// Files that are open and neither used nor wasted yet.
     pub(crate) fn open(&self) -> u64 {
-        self.readers.len() as u64 + self.unread
+        self.readers.len() as u64 + self.unread()
+    }
+
+    /// Files that were opened ahead and then came, without a read of what was fetched.
+    fn unread(&self) -> u64 {
+        self.came_for.values().filter(|file| !file.is_used).count() as u64
     }
 
     /// Blocks set apart for files ahead.
@@ -272,7 +274,7 @@ impl FilesAhead {
 
     /// Files that were asked for, and are not used or wasted yet.
     fn outstanding(&self) -> u64 {
-        self.asked.len() as u64 + self.unread
+        self.asked.len() as u64 + self.unread()
     }
 
     /// A program opened a file of so many blocks with this reader. `None` if that cannot be.
@@ -339,7 +341,6 @@ impl FilesAhead {
             && file.parts.iter().any(|part| part.meets(read))
         {
             file.is_used = true;
-            self.unread -= 1;
             self.counts.used += 1;
             self.counts.saved += 1;
         }
@@ -367,7 +368,6 @@ impl FilesAhead {
             let parts = asked.parts;
             let is_used = parts.iter().all(|part| part.count == 0);
             self.came_for.insert(reader, CameFor { parts, is_used });
-            self.unread += u64::from(!is_used);
             self.counts.used += u64::from(is_used);
         } else {
             // It came too late, or the driver gave the program another one.

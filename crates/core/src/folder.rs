@@ -201,7 +201,6 @@ impl Folder {
 #[derive(Debug, Default)]
 pub struct Folders {
     all: BTreeMap<FolderId, Folder>,
-    bytes: u64,
     clock: u64,
 }
 
@@ -218,9 +217,7 @@ impl Folders {
             return false;
         }
         self.forget(id);
-        let folder = Folder::new(entries, self.clock);
-        self.bytes += folder.bytes();
-        self.all.insert(id, folder);
+        self.all.insert(id, Folder::new(entries, self.clock));
         true
     }
 
@@ -251,9 +248,7 @@ impl Folders {
 
     /// A folder is not known any more.
     pub fn forget(&mut self, id: FolderId) {
-        if let Some(folder) = self.all.remove(&id) {
-            self.bytes -= folder.bytes();
-        }
+        self.all.remove(&id);
     }
 
     /// The one that was not listed or opened for longest.
@@ -269,7 +264,7 @@ impl Folders {
 
     /// Memory charged for them.
     pub(crate) fn bytes(&self) -> u64 {
-        self.bytes
+        self.all.values().map(Folder::bytes).sum()
     }
 }
 

@@ -552,7 +552,11 @@ impl EngineState {
 
     /// How many bytes may be awaited at once; any number if none.
     pub(crate) fn awaited_max(&self) -> Option<Bytes> {
-        let any = self.engine.waits_in_here(&self.profile);
+        let settings = self.engine.settings();
+        let mut measure = settings.measure.build();
+        measure.told(&self.profile);
+        // Fetches of such a device wait in the engine, without memory, until it has a slot.
+        let any = settings.dispatch.build().holds_back() && measure.limit() < u32::MAX;
         (!any).then_some(self.limit)
     }
 

@@ -11,6 +11,7 @@ use super::{Engine, REQUEST_BYTES};
 use crate::known;
 use crate::protocol::{FetchOutcome, Served};
 use crate::queues::{DEVICE, Request};
+use crate::readers::Pace;
 use crate::table::{Found, flag};
 use crate::units::{Block, Extent, FileId, ReadId, ReaderId, RequestId};
 
@@ -27,7 +28,8 @@ impl Engine {
         self.memory.charge(-REQUEST_BYTES);
         match outcome {
             FetchOutcome::Failed { .. } | FetchOutcome::Cancelled { blocks: 0 } => {}
-            _ => self.came(request.extent.file, is_late),
+            _ if is_late => self.set_pace(request.extent.file, Pace::Late),
+            _ => self.set_pace(request.extent.file, Pace::Even),
         }
         let is_whole = outcome == FetchOutcome::Done && request.orphans.is_empty();
         if request.orphans.is_empty() {

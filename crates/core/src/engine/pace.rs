@@ -19,12 +19,6 @@ impl Engine {
         }
     }
 
-    /// A request of this file has come, wholly or in part.
-    pub(super) fn came(&mut self, file: FileId, is_late: bool) {
-        let pace = if is_late { Pace::Late } else { Pace::Even };
-        self.set_pace(file, pace);
-    }
-
     /// Most blocks that a fetch of this file may take: while another of it hangs one block, enough to see
     /// whether it comes.
     pub(super) fn fetch_max(&self, file: FileId) -> u32 {

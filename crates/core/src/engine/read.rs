@@ -41,6 +41,9 @@ impl Engine {
         fresh: bool,
         wants: Wants,
     ) -> Option<()> {
+        if wants != Wants::Idle {
+            self.note_read(reader, access.block, access.count);
+        }
         let file = self.readers.reader(reader)?.file;
         if access.count == 0 || self.reads.get(id).is_some() {
             return None;
@@ -59,15 +62,13 @@ impl Engine {
         if fresh {
             self.classify(access.extent(file));
         }
-        let asked = self.work.now;
-        let pinned = Vec::new();
         let read = Read {
             reader,
             file,
             access,
             wants,
-            asked,
-            pinned,
+            asked: self.work.now,
+            pinned: Vec::new(),
             alone: false,
         };
         self.reads.begin(id, read);
@@ -81,13 +82,6 @@ impl Engine {
         }
         self.go_on(id);
         Some(())
-    }
-
-    /// The detector sees a read, unless it was announced.
-    fn show(&mut self, reader: ReaderId, access: Access) {
-        if !self.is_announced(reader, access.block) {
-            self.show_read(reader, access);
-        }
     }
 
     /// Counts each block by its state when it was asked for.
@@ -326,6 +320,7 @@ impl Engine {
 
     /// First touches reported by the hit path.
     pub(super) fn touch(&mut self, reader: ReaderId, first: Block, count: u32) -> Option<()> {
+        self.note_read(reader, first, count);
         let file = self.readers.reader(reader)?.file;
         let extent = Extent::new(file, first, count.min(Self::READ_MAX));
         for block in extent.blocks() {

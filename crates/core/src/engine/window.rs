@@ -192,11 +192,14 @@ impl Engine {
         self.open_window(reader, None, Some(window));
     }
 
-    /// A read begins, or comes to its next block, for methods that see every one.
-    pub(super) fn show_read(&mut self, reader: ReaderId, access: Access) {
+    /// A read begins, or comes to its next block, for methods that see every one; one that was announced is not seen.
+    pub(super) fn show(&mut self, reader: ReaderId, access: Access) {
         let Some(file) = self.file_id_of(reader) else {
             return;
         };
+        if self.is_announced(reader, access.block) {
+            return;
+        }
         let demand = access.extent(file);
         // Two windows at most: the current one and the one ahead.
         for _ in 0..2 {
@@ -273,19 +276,16 @@ impl Engine {
         let servers = device.servers_a_stream();
         let limit = self.deep(reader, access, stream, here.position, &device)?;
         let limit = saturate(limit).min(frames);
-        let Some(share) = self.share(stream) else {
-            return Some(Bounds {
-                limit,
-                room: u32::MAX,
-                servers,
-            });
-        };
-        let room = share.saturating_sub(stream.ahead()).max(asked);
-        // A part of a read is of no use before the rest has come.
-        let room = room - room % asked;
+        let room = self.share(stream).map_or(u64::MAX, |share| {
+            let room = share.saturating_sub(stream.ahead()).max(asked);
+            // A part of a read is of no use before the rest has come.
+            room - room % asked
+        });
+        let room = saturate(room);
+        let limit = limit.min(room);
         Some(Bounds {
-            limit: limit.min(saturate(room)),
-            room: saturate(room),
+            limit,
+            room,
             servers,
         })
     }

@@ -78,7 +78,6 @@ impl FilesAhead {
         }
         let CameFor { parts, is_used } = self.came_for.remove(&reader)?;
         if !is_used {
-            self.unread -= 1;
             self.counts.waste(parts.iter().map(|part| part.count).sum());
         }
         Some(parts)

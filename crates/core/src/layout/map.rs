@@ -32,8 +32,8 @@ pub struct LayoutMap {
 #[derive(Debug)]
 struct Members {
     layout: Box<dyn Layout>,
-    /// The device, as an index, and where the array begins on it.
-    members: Box<[(usize, Bytes)]>,
+    /// The device, and where the array begins on it.
+    members: Box<[(DeviceId, Bytes)]>,
 }
 
 /// Where a byte of a file lies.
@@ -67,9 +67,14 @@ impl LayoutMap {
     #[must_use]
     pub fn new(placement: &Placement, block_bytes: u32) -> Option<Self> {
         let mut devices: Vec<DeviceId> = Vec::new();
+        for (device, _) in placement.arrays.iter().flat_map(|array| &array.members) {
+            if !devices.contains(device) {
+                devices.push(*device);
+            }
+        }
         let arrays = placement.arrays.iter();
         let arrays: Option<Box<[Members]>> = arrays
-            .map(|array| Members::new(array, block_bytes, &mut devices))
+            .map(|array| Members::new(array, block_bytes))
             .collect();
         let arrays = arrays.filter(|arrays| !arrays.is_empty())?;
         let block = u64::from(block_bytes.max(1));
@@ -112,9 +117,9 @@ impl LayoutMap {
             member < array.members.len() && piece.bytes > 0,
             "a layout names a run on a member it was given, not {piece:?}"
         );
-        let (member, begin) = array.members[member.min(array.members.len() - 1)];
+        let (device, begin) = array.members[member.min(array.members.len() - 1)];
         PlaceOnDevice {
-            device: self.devices[member],
+            device,
             position: Bytes(begin.0.saturating_add(piece.offset)),
             run: Bytes(piece.bytes.min(left)),
         }
@@ -171,23 +176,15 @@ impl LayoutMap {
 }
 
 impl Members {
-    fn new(array: &Array, block_bytes: u32, devices: &mut Vec<DeviceId>) -> Option<Self> {
+    fn new(array: &Array, block_bytes: u32) -> Option<Self> {
         let layout = array.layout.build();
         let unit = layout.unit();
         let is_whole = unit == 1 || unit.is_multiple_of(u64::from(block_bytes));
         let (count, copies) = (array.members.len(), layout.copies());
         let is_complete = count > 0 && layout.accepts(count) && (1..=count).contains(&copies);
-        let mut member = |&(device, begin): &(DeviceId, Bytes)| {
-            let at = devices.iter().position(|known| *known == device);
-            let at = at.unwrap_or_else(|| {
-                devices.push(device);
-                devices.len() - 1
-            });
-            (at, begin)
-        };
         (is_whole && is_complete).then(|| Self {
             layout,
-            members: array.members.iter().map(&mut member).collect(),
+            members: array.members.clone().into(),
         })
     }
 }

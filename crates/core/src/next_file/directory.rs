@@ -49,7 +49,6 @@ pub(super) const METHOD: Method<Box<dyn NextFile>> = Method {
                 bytes: Bytes(values.get("bytes")),
             },
             walks: BTreeMap::new(),
-            bytes: 0,
             carried: None,
         })
     },
@@ -302,7 +301,6 @@ struct Directory {
     confirm: u64,
     limits: Limits,
     walks: BTreeMap<FolderId, Walks>,
-    bytes: u64,
     /// The way of the last run, if it did not break.
     carried: Option<Way>,
 }
@@ -360,11 +358,9 @@ impl NextFile for Directory {
             let (run, carried) = (run(slot), false);
             return Step::Follows { run, carried };
         }
-        let before = walks.bytes();
         let stray = walks.stray(opener);
         let confirmed = walks.step(folder, opened, self.confirm);
         let followed = confirmed.map(|way| walks.follow(folder, place.entry, opener, way));
-        self.bytes = self.bytes + walks.bytes() - before;
         // A run that goes on elsewhere has the number of the one that is over, from the next open on.
         if let Some((slot, true)) = stray {
             self.carried = confirmed;
@@ -393,13 +389,11 @@ impl NextFile for Directory {
     }
 
     fn forget(&mut self, folder: FolderId) {
-        if let Some(walks) = self.walks.remove(&folder) {
-            self.bytes -= walks.bytes();
-        }
+        self.walks.remove(&folder);
     }
 
     fn bytes(&self) -> u64 {
-        self.bytes
+        self.walks.values().map(Walks::bytes).sum()
     }
 }
 

@@ -10,7 +10,6 @@
 
 use super::{Device, Queues, Want};
 use crate::dispatch::{Head, Waiting};
-use crate::profile::Profile;
 use crate::units::{Bytes, DeviceId, Nanos};
 
 /// A run may be so many times as long as one that begins now. Estimates sway by less: with one, each run ends at
@@ -18,14 +17,6 @@ use crate::units::{Bytes, DeviceId, Nanos};
 const SLICES: u64 = 4;
 
 impl Queues {
-    /// Whether wants for a device of this profile wait without memory until it has a slot. One for any other
-    /// takes its frames at once.
-    pub(crate) fn would_hold_back(&self, profile: &Profile) -> bool {
-        let mut measure = self.measure.build();
-        measure.told(profile);
-        self.holds_back(&Device::new(measure))
-    }
-
     /// Whether wants for this device wait without memory until it has a slot.
     pub(crate) fn holds_back(&self, device: &Device) -> bool {
         self.dispatch.holds_back() && device.measure.limit() < u32::MAX
@@ -137,6 +128,7 @@ mod tests {
     use alloc::vec::Vec;
 
     use super::*;
+    use crate::profile::Profile;
     use crate::profile::RATE_RANGE;
     use crate::queues::queue::{Class, Wanted};
     use crate::queues::request::Request;

@@ -159,10 +159,9 @@ impl Recent {
                     |e: &usize| Shape::of(self.reads[*e], self.reads[at]).is_some_and(fits);
                 (0..at).rev().find(is_one)
             };
-            let is_confirmed = match at + 1 == self.reads.len() {
-                true => self.known.is_some_and(fits) || at > 0 && earlier(at) == Some(at - 1),
-                false => false,
-            };
+            let is_known = || self.known.is_some_and(fits);
+            let is_confirmed =
+                at + 1 == self.reads.len() && (is_known() || at > 0 && earlier(at) == Some(at - 1));
             let is_among_others = || earlier(at).and_then(earlier).is_some();
             (is_confirmed || is_among_others()).then_some(shape)
         };
