@@ -82,12 +82,12 @@ pub fn replace(settings: &mut Settings, methods: &Methods) {
 /// A refusal of the engine with the flag and sizes as a user writes them.
 pub fn name_the_flag(error: SettingsError) -> Failure {
     match error {
-        SettingsError::Memory { given, minimum } => Failure::Usage(format!(
+        SettingsError::Memory { given, minimum, .. } if given < minimum => Failure::Usage(format!(
             "--memory {}: must be at least {minimum} bytes ({})",
             size(given),
             size((minimum.0.div_ceil(1 << 10) << 10).into()),
         )),
-        SettingsError::MemoryAbove { given, maximum } => Failure::Usage(format!(
+        SettingsError::Memory { given, maximum, .. } => Failure::Usage(format!(
             "--memory {}: must be at most {}",
             typed(given),
             // Rounded down: the named limit must be accepted.

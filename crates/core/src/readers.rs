@@ -99,11 +99,6 @@ impl Readers {
         self.files.get_mut(&id)
     }
 
-    /// The file of a reader.
-    pub(crate) fn file_of(&self, reader: ReaderId) -> Option<&File> {
-        self.files.get(&self.readers.get(&reader)?.file)
-    }
-
     /// A file that no reader has open is known no more.
     pub(crate) fn forget(&mut self, id: FileId) -> Option<File> {
         self.files.remove(&id)

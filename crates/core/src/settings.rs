@@ -56,18 +56,13 @@ pub struct Settings {
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum SettingsError {
-    /// Not enough memory to work with.
+    /// Not enough memory to work with, or more than the table can number.
     Memory {
         /// The value given.
         given: Bytes,
         /// The least that works with these blocks.
         minimum: Bytes,
-    },
-    /// More memory than the table can number.
-    MemoryAbove {
-        /// The value given.
-        given: Bytes,
-        /// The most that works with these blocks.
+        /// The most.
         maximum: Bytes,
     },
     /// A block size that is not a power of two from 512 to 1 MiB.
@@ -83,16 +78,17 @@ pub enum SettingsError {
 impl fmt::Display for SettingsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Memory { given, minimum } => {
-                write!(
-                    f,
-                    "memory of {given} bytes: must be at least {minimum} bytes"
-                )
+            Self::Memory {
+                given,
+                minimum,
+                maximum,
+            } => {
+                let (side, bound) = match given < minimum {
+                    true => ("least", minimum),
+                    false => ("most", maximum),
+                };
+                write!(f, "memory of {given} bytes: must be at {side} {bound} bytes")
             }
-            Self::MemoryAbove { given, maximum } => write!(
-                f,
-                "memory of {given} bytes: must be at most {maximum} bytes"
-            ),
             Self::BlockBytes(b) => {
                 write!(
                     f,
@@ -136,21 +132,16 @@ impl Settings {
         for (name, value, range) in ranges {
             OutOfRange::check(name, value, range).map_err(SettingsError::Range)?;
         }
-        let minimum = Table::memory_for(Table::FRAMES_MIN, self.block_bytes);
-        if self.memory < minimum {
-            return Err(SettingsError::Memory {
+        let ends = [Table::FRAMES_MIN, Table::FRAMES_MAX];
+        let [minimum, maximum] = ends.map(|frames| Table::memory_for(frames, self.block_bytes));
+        match (minimum..=maximum).contains(&self.memory) {
+            true => Ok(()),
+            false => Err(SettingsError::Memory {
                 given: self.memory,
                 minimum,
-            });
-        }
-        let maximum = Table::memory_for(Table::FRAMES_MAX, self.block_bytes);
-        if self.memory > maximum {
-            return Err(SettingsError::MemoryAbove {
-                given: self.memory,
                 maximum,
-            });
+            }),
         }
-        Ok(())
     }
 
     /// How many blocks fit the memory once the bookkeeping is paid.

@@ -183,16 +183,9 @@ impl OutOfRange {
 
 impl fmt::Display for OutOfRange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            name,
-            value,
-            min,
-            max,
-        } = self;
-        write!(
-            f,
-            "{name}={value}: must be a whole number from {min} to {max}"
-        )
+        let (name, value) = (self.name, &self.value);
+        let (min, max) = (self.min, self.max);
+        write!(f, "{name}={value}: must be a whole number from {min} to {max}")
     }
 }
 
@@ -387,12 +380,8 @@ impl<B> fmt::Display for Choice<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.spec().name)?;
         for (i, (param, value)) in self.spec().params.iter().zip(&self.values).enumerate() {
-            write!(
-                f,
-                "{}{}={value}",
-                if i == 0 { '(' } else { ',' },
-                param.name
-            )?;
+            let before = if i == 0 { '(' } else { ',' };
+            write!(f, "{before}{}={value}", param.name)?;
         }
         if self.spec().params.is_empty() {
             Ok(())

@@ -354,13 +354,13 @@ impl Driver {
     /// Less or more than that, with both ends named.
     pub fn limit_memory(&self, memory: Bytes) -> Result<(), Error> {
         let (minimum, maximum) = self.engine_host.with(|state| state.memory_range());
-        if memory < minimum {
-            let given = memory;
-            return Err(SettingsError::Memory { given, minimum }.into());
-        }
-        if memory > maximum {
-            let given = memory;
-            return Err(SettingsError::MemoryAbove { given, maximum }.into());
+        if !(minimum..=maximum).contains(&memory) {
+            let refused = SettingsError::Memory {
+                given: memory,
+                minimum,
+                maximum,
+            };
+            return Err(refused.into());
         }
         let _limiting = self.limiting.lock();
         let lowered = memory < maximum;

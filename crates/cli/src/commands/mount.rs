@@ -23,8 +23,9 @@ use crate::stack;
 /// An argument that cannot be mounted, or a failure to mount.
 pub fn run(args: &Mount, sockets: &Sockets) -> Result<(), Failure> {
     // In the words of the user, before a part of it is taken off.
-    if let Err(error @ SettingsError::MemoryAbove { .. }) =
+    if let Err(error @ SettingsError::Memory { given, maximum, .. }) =
         args.preset.settings(args.composition.memory)
+        && given > maximum
     {
         return Err(name_the_flag(error));
     }

@@ -137,7 +137,9 @@ impl Engine {
     }
 
     fn blocks_of_reader(&self, reader: ReaderId) -> u64 {
-        self.readers.file_of(reader).map_or(0, |file| file.blocks)
+        let reader = self.readers.reader(reader);
+        let file = reader.and_then(|reader| self.readers.file(reader.file));
+        file.map_or(0, |file| file.blocks)
     }
 
     /// The bytes that files ahead may take while this reader is at work.

@@ -104,31 +104,23 @@ impl Arm {
         is_single: bool,
     ) {
         let account = self.due(owner, 0);
-        let (start, switch) = match self.switches_to(position) {
-            true => (self.work, depth.0),
-            false => (account.max(self.work), 0),
+        let (start, switch, run) = match self.switches_to(position) {
+            true => (self.work, depth.0, 0),
+            false => (account.max(self.work), 0, self.head.run.0),
         };
         let work = bytes.saturating_add(switch);
         if is_single && self.has_express() {
             self.express = self.work.saturating_add(work.saturating_mul(EXPRESS_PART));
         }
         self.work = self.work.saturating_add(work);
-        self.visit(position, bytes);
+        self.head.run = Bytes(run.saturating_add(bytes));
+        self.head.position = position.saturating_add(bytes);
         if let Some(owner) = owner {
             // Those that wait, and the one that comes.
             let sharing = (self.runs as u64).saturating_add(1);
             let account = start.saturating_add(work.saturating_mul(sharing));
             self.accounts.insert(owner, account);
         }
-    }
-
-    fn visit(&mut self, position: u64, bytes: u64) {
-        let before = match self.switches_to(position) {
-            true => 0,
-            false => self.head.run.0,
-        };
-        self.head.run = Bytes(before.saturating_add(bytes));
-        self.head.position = position.saturating_add(bytes);
     }
 
     /// A fetch was served: the moving average learns its distance. A scheduler behind the device may have reordered

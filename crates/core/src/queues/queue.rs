@@ -104,11 +104,7 @@ impl Want {
 
     /// Whether it is due as those of programs are, where there is one of a program.
     fn is_awaited(&self) -> bool {
-        match self.class {
-            Class::Program | Class::Short | Class::Single => true,
-            Class::Planned | Class::Idle => false,
-            Class::Ahead { is_awaited } => is_awaited,
-        }
+        self.is_of_program() || self.class == Class::Ahead { is_awaited: true }
     }
 
     pub(super) fn is_decided(&self) -> bool {

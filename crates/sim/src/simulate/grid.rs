@@ -342,7 +342,7 @@ impl<'a> Grid<'a> {
         settings.block_bytes = PAGE_BYTES;
         adjust(&mut settings);
         settings.check().map_err(|error| match error {
-            SettingsError::Memory { minimum, .. } => Refusal::Memory {
+            SettingsError::Memory { given, minimum, .. } if given < minimum => Refusal::Memory {
                 blocks: minimum.0.div_ceil(block_bytes.into()),
                 minimum,
             },
