@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Mutex, PoisonError};
 
-use forerun_core::reclaim::{Cache, Reclaim, Victim};
+use forerun_core::reclaim::{Cache, Event, Reclaim, Victim};
 use forerun_core::spec::{Choice, Knows, Method, Param, Spec, Values};
 use forerun_core::table::{Frame, flag};
 use forerun_core::{Block, FileId};
@@ -228,15 +228,8 @@ impl OwnReclaim {
             Object::tell(removed, number);
         }
     }
-}
 
-impl Reclaim for OwnReclaim {
-    fn begin(&mut self, frames: u32) {
-        self.object = Some(Object::new(self.class, frames.into()));
-        self.blocks = vec![NONE; frames as usize];
-    }
-
-    fn inserted(&mut self, cache: &mut Cache<'_>, frame: Frame) {
+    fn inserted(&mut self, cache: &Cache<'_>, frame: Frame) {
         let (file, block) = cache.block(frame);
         let number = u64::from(file.0) << 32 | u64::from(block.0);
         let at = frame.0 as usize;
@@ -251,11 +244,26 @@ impl Reclaim for OwnReclaim {
         }
     }
 
-    fn touched(&mut self, cache: &mut Cache<'_>, frame: Frame) {
+    fn touched(&mut self, cache: &Cache<'_>, frame: Frame) {
         cache.set(frame, flag::ARMED);
         let number = self.blocks.get(frame.0 as usize).copied();
         if let (Some(object), Some(number)) = (&self.object, number.filter(|it| *it != NONE)) {
             Object::tell(&object.hit, number);
+        }
+    }
+}
+
+impl Reclaim for OwnReclaim {
+    fn begin(&mut self, frames: u32) {
+        self.object = Some(Object::new(self.class, frames.into()));
+        self.blocks = vec![NONE; frames as usize];
+    }
+
+    fn hear(&mut self, cache: &mut Cache<'_>, event: Event<'_>) {
+        match event {
+            Event::Inserted { frame, .. } => self.inserted(cache, frame),
+            Event::Touched(frame) => self.touched(cache, frame),
+            _ => {}
         }
     }
 

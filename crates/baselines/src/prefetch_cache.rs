@@ -249,7 +249,7 @@ impl PrefetchCache {
             let frame = cache.pop(&mut self.abandoned)?;
             let flags = cache.flags(frame);
             if flags & flag::UNREAD == 0 {
-                self.ordinary.inserted(cache, frame);
+                self.insert_ordinary(cache, frame);
             } else if flags & flag::REFERENCED != 0 {
                 cache.clear(frame, flag::ACTIVE | flag::REFERENCED);
                 self.of_streams += 1;
@@ -313,7 +313,33 @@ impl PrefetchCache {
     fn reclaim(&mut self, cache: &mut Cache<'_>, frame: Frame) {
         cache.clear(frame, flag::ACTIVE);
         cache.set(frame, flag::REFERENCED);
-        self.ordinary.inserted(cache, frame);
+        self.insert_ordinary(cache, frame);
+    }
+
+    /// A block is the ordinary cache's from now on.
+    fn insert_ordinary(&mut self, cache: &mut Cache<'_>, frame: Frame) {
+        let owner = None;
+        self.ordinary.hear(cache, Event::Inserted { frame, owner });
+    }
+
+    /// A block is resident from now on.
+    fn insert(&mut self, cache: &mut Cache<'_>, frame: Frame, owner: Option<ReaderId>) {
+        if cache.flags(frame) & flag::UNREAD == 0 {
+            return self.insert_ordinary(cache, frame);
+        }
+        cache.clear(frame, IN_A_QUEUE);
+        self.of_streams += 1;
+        let (file, block) = cache.block(frame);
+        let is_kept = match &mut self.order {
+            Order::Arrival(arrivals) => {
+                arrivals.push(cache, file, block);
+                true
+            }
+            Order::Ranked(ranking) => owner.is_some_and(|owner| ranking.arrive(owner, file, block)),
+        };
+        if !is_kept {
+            self.abandon(cache, frame);
+        }
     }
 }
 
@@ -335,47 +361,22 @@ impl Reclaim for PrefetchCache {
         }
     }
 
-    fn inserted(&mut self, cache: &mut Cache<'_>, frame: Frame) {
-        if cache.flags(frame) & flag::UNREAD == 0 {
-            return self.ordinary.inserted(cache, frame);
-        }
-        cache.clear(frame, IN_A_QUEUE);
-        self.of_streams += 1;
-        let (file, block) = cache.block(frame);
-        let is_kept = match &mut self.order {
-            Order::Arrival(arrivals) => {
-                arrivals.push(cache, file, block);
-                true
-            }
-            Order::Ranked(ranking) => {
-                let owner = cache.owner;
-                owner.is_some_and(|owner| ranking.arrive(owner, file, block))
-            }
-        };
-        if !is_kept {
-            self.abandon(cache, frame);
-        }
-    }
-
-    fn touched(&mut self, cache: &mut Cache<'_>, frame: Frame) {
-        self.ordinary.touched(cache, frame);
-    }
-
-    fn abandoned(&mut self, cache: &mut Cache<'_>, frame: Frame) {
-        if matches!(self.order, Order::Ranked(_)) {
-            self.abandon(cache, frame);
-        }
-    }
-
     fn hear(&mut self, cache: &mut Cache<'_>, event: Event<'_>) {
         match event {
+            Event::Inserted { frame, owner } => self.insert(cache, frame, owner),
+            Event::Touched(_) => self.ordinary.hear(cache, event),
+            Event::Abandoned(frame) => {
+                if matches!(self.order, Order::Ranked(_)) {
+                    self.abandon(cache, frame);
+                }
+            }
             // It stands in a queue.
             Event::Used(frame) if cache.flags(frame) & IN_A_QUEUE != 0 => {
                 cache.clear(frame, IN_A_QUEUE);
             }
             Event::Used(frame) => {
                 self.leave();
-                self.ordinary.inserted(cache, frame);
+                self.insert_ordinary(cache, frame);
             }
             Event::Missed(extent) => {
                 let Some(history) = &mut self.history else {

@@ -176,7 +176,7 @@ impl Engine {
     #[must_use]
     pub fn wants_releases(&self) -> bool {
         let plan = self.producers.plan.as_ref();
-        self.reads.is_starving() || plan.is_some_and(|plan| plan.is_read())
+        self.reads.starving() > 0 || plan.is_some_and(|plan| plan.is_read())
     }
 
     /// Whether [`Input::Decide`] is due before time goes on.
@@ -190,7 +190,7 @@ impl Engine {
     /// [`Input::Decide`], and asked again some times a second.
     #[must_use]
     pub fn is_held_up(&self, now: Nanos) -> bool {
-        self.queues.is_held_up(now, self.reads.is_starving())
+        self.queues.is_held_up(now, self.reads.starving() > 0)
     }
 
     /// Whether anything is announced, so that [`Input::Computed`] is worth while.

@@ -17,7 +17,7 @@ use crate::bits::Bits;
 use crate::budget::Shares;
 use crate::reclaim::{Cache, Event, Queue, Reclaim, Victim};
 use crate::table::{Frame, Links, Table, flag};
-use crate::units::{Bytes, Nanos, ReaderId};
+use crate::units::{Bytes, Nanos};
 
 /// Bytes charged beyond the table's.
 #[derive(Clone, Copy, Debug)]
@@ -154,7 +154,8 @@ impl Memory {
     pub(crate) fn release(&mut self, frame: Frame) {
         self.held.clear(frame.0);
         if self.table.flags(frame) & (flag::FILLING | flag::VACANT) == 0 {
-            self.inserted(frame, None);
+            let owner = None;
+            self.tell_of(frame, Event::Inserted { frame, owner });
         }
     }
 
@@ -186,38 +187,16 @@ impl Memory {
         self.links.set(frame, request);
     }
 
-    /// A block became resident that was fetched for this reader, or the plan lets it go.
-    pub(crate) fn inserted(&mut self, frame: Frame, owner: Option<ReaderId>) {
-        if !self.is_held(frame) {
-            self.ask(owner, Nanos(0), |reclaim, cache| {
-                reclaim.inserted(cache, frame)
-            });
-        }
-    }
-
-    /// The first access to a block fetched ahead.
+    /// A block was read of which a fetch ahead has come.
     pub(crate) fn used(&mut self, frame: Frame) {
         self.table.clear(frame, flag::UNREAD);
-        if !self.is_held(frame) {
-            self.tell(Event::Used(frame));
-        }
+        self.tell_of(frame, Event::Used(frame));
     }
 
-    /// A resident block was accessed.
-    pub(crate) fn touched(&mut self, frame: Frame) {
+    /// Tells of a frame, unless the plan holds it.
+    pub(crate) fn tell_of(&mut self, frame: Frame, event: Event<'_>) {
         if !self.is_held(frame) {
-            self.ask(None, Nanos(0), |reclaim, cache| {
-                reclaim.touched(cache, frame)
-            });
-        }
-    }
-
-    /// The reader of an unread block has closed the file.
-    pub(crate) fn abandoned(&mut self, frame: Frame) {
-        if !self.is_held(frame) {
-            self.ask(None, Nanos(0), |reclaim, cache| {
-                reclaim.abandoned(cache, frame)
-            });
+            self.tell(event);
         }
     }
 
@@ -225,23 +204,22 @@ impl Memory {
     /// in an order of reclaim.
     pub(crate) fn dropped(&mut self, frame: Frame) -> bool {
         let ask = |reclaim: &mut dyn Reclaim, cache: &mut Cache<'_>| reclaim.dropped(cache, frame);
-        !self.is_held(frame) && self.ask(None, Nanos(0), ask)
+        !self.is_held(frame) && self.ask(Nanos(0), ask)
     }
 
     /// The next victim.
     pub(crate) fn victim(&mut self, now: Nanos) -> Option<Victim> {
-        self.ask(None, now, |reclaim, cache| reclaim.victim(cache))
+        self.ask(now, |reclaim, cache| reclaim.victim(cache))
     }
 
     /// Tells the reclaim method of something beside the blocks.
     pub(crate) fn tell(&mut self, event: Event<'_>) {
-        self.ask(None, Nanos(0), |reclaim, cache| reclaim.hear(cache, event));
+        self.ask(Nanos(0), |reclaim, cache| reclaim.hear(cache, event));
     }
 
     /// Tells the reclaim method something, or asks it for a victim.
     fn ask<R>(
         &mut self,
-        owner: Option<ReaderId>,
         now: Nanos,
         question: impl FnOnce(&mut dyn Reclaim, &mut Cache<'_>) -> R,
     ) -> R {
@@ -250,7 +228,6 @@ impl Memory {
             table: &self.table,
             links: &mut self.links,
             held: &self.held,
-            owner,
             now,
         };
         let answer = question(&mut *self.reclaim, &mut cache);
@@ -270,16 +247,14 @@ impl Memory {
         }
     }
 
-    /// Whether there are such frames.
-    pub(crate) fn has_vacated(&self) -> bool {
-        !self.dropped.is_empty()
-    }
-
     /// Vacated frames leave the orders of reclaim, and are free.
     pub(crate) fn sweep(&mut self) {
+        if self.dropped.is_empty() {
+            return;
+        }
         let table = Arc::clone(&self.table);
         let gone = |frame| table.flags(frame) & flag::VACANT != 0;
-        self.ask(None, Nanos(0), |reclaim, cache| reclaim.sweep(cache, &gone));
+        self.ask(Nanos(0), |reclaim, cache| reclaim.sweep(cache, &gone));
         for frame in core::mem::take(&mut self.dropped) {
             self.give_back(frame);
         }

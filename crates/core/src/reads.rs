@@ -87,10 +87,6 @@ impl Reads {
         self.starved.extend(reads);
     }
 
-    pub(crate) fn is_starving(&self) -> bool {
-        !self.starved.is_empty()
-    }
-
     pub(crate) fn starving(&self) -> usize {
         self.starved.len()
     }

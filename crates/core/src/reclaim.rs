@@ -61,6 +61,18 @@ pub struct StreamAhead {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum Event<'a> {
+    /// A resident block is the method's from now on. Its flags tell its state so far.
+    Inserted {
+        /// Its frame.
+        frame: Frame,
+        /// The reader for whom it was fetched, if it was just then.
+        owner: Option<ReaderId>,
+    },
+    /// An access to a resident block was reported. The flag `ARMED` asks for a report of the next
+    /// one; without it there may be none.
+    Touched(Frame),
+    /// The reader for whom an unread block was fetched closes the file.
+    Abandoned(Frame),
     /// The first access to a block fetched ahead, which is flagged `UNREAD` no more. A report by
     /// [`touched`](Reclaim::touched) may follow.
     Used(Frame),
@@ -124,8 +136,6 @@ pub struct Cache<'a> {
     pub(crate) held: &'a Bits,
     /// Frames for blocks: all but those that pay for bookkeeping.
     pub frames: u32,
-    /// The reader for whom the block was fetched that is inserted.
-    pub owner: Option<ReaderId>,
     /// The time of the input that needs the frame.
     pub now: Nanos,
 }
@@ -214,7 +224,7 @@ impl Victim {
 /// First in, first out over all blocks, in one queue. Pinned blocks go to its end.
 ///
 /// ```
-/// use forerun_core::reclaim::{Cache, Queue, Reclaim, Victim};
+/// use forerun_core::reclaim::{Cache, Event, Queue, Reclaim, Victim};
 /// use forerun_core::spec::{Choice, Knows, Method, Spec};
 /// use forerun_core::table::{Frame, flag};
 /// use forerun_core::{Bytes, Engine, preset};
@@ -223,10 +233,11 @@ impl Victim {
 /// struct Oldest(Queue);
 ///
 /// impl Reclaim for Oldest {
-///     fn inserted(&mut self, cache: &mut Cache<'_>, frame: Frame) {
-///         cache.push(&mut self.0, frame);
+///     fn hear(&mut self, cache: &mut Cache<'_>, event: Event<'_>) {
+///         if let Event::Inserted { frame, .. } = event {
+///             cache.push(&mut self.0, frame);
+///         }
 ///     }
-///     fn touched(&mut self, _: &mut Cache<'_>, _: Frame) {}
 ///     fn victim(&mut self, cache: &mut Cache<'_>) -> Option<Victim> {
 ///         for _ in 0..self.0.len() {
 ///             let frame = cache.pop(&mut self.0)?;
@@ -274,15 +285,9 @@ pub trait Reclaim: core::fmt::Debug + Send {
     fn takes_hint(&self, _most: u32) -> Option<bool> {
         None
     }
-    /// A resident block is the method's from now on. Its flags tell its state so far.
-    fn inserted(&mut self, cache: &mut Cache<'_>, frame: Frame);
-    /// An access to a resident block was reported. The flag `ARMED` asks for a report of the next
-    /// one; without it there may be none.
-    fn touched(&mut self, cache: &mut Cache<'_>, frame: Frame);
-    /// The reader for whom an unread block was fetched closes the file.
-    fn abandoned(&mut self, _cache: &mut Cache<'_>, _frame: Frame) {}
-    /// Anything else that may matter. A method that has no use for an event ignores it.
-    fn hear(&mut self, _cache: &mut Cache<'_>, _event: Event<'_>) {}
+    /// What happens to blocks, streams and readers. Each method keeps the blocks that were
+    /// [inserted](Event::Inserted); any other event may be ignored.
+    fn hear(&mut self, cache: &mut Cache<'_>, event: Event<'_>);
     /// Whether a victim should go before one of so many frames is used that never was: its memory
     /// is in the processor's caches, that of the other has to be cleared first.
     fn has_spare(&self, _frames: u32) -> bool {

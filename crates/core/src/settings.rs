@@ -87,7 +87,10 @@ impl fmt::Display for SettingsError {
                     true => ("least", minimum),
                     false => ("most", maximum),
                 };
-                write!(f, "memory of {given} bytes: must be at {side} {bound} bytes")
+                write!(
+                    f,
+                    "memory of {given} bytes: must be at {side} {bound} bytes"
+                )
             }
             Self::BlockBytes(b) => {
                 write!(

@@ -185,7 +185,10 @@ impl fmt::Display for OutOfRange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (name, value) = (self.name, &self.value);
         let (min, max) = (self.min, self.max);
-        write!(f, "{name}={value}: must be a whole number from {min} to {max}")
+        write!(
+            f,
+            "{name}={value}: must be a whole number from {min} to {max}"
+        )
     }
 }
 

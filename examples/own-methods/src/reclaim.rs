@@ -10,7 +10,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use forerun_core::reclaim::{Cache, Queue, Reclaim, Victim};
+use forerun_core::reclaim::{Cache, Event, Queue, Reclaim, Victim};
 use forerun_core::spec::{Knows, Method, Spec};
 use forerun_core::table::{Frame, flag};
 use forerun_core::{Block, FileId};
@@ -94,18 +94,22 @@ impl S3Fifo {
 }
 
 impl Reclaim for S3Fifo {
-    fn inserted(&mut self, cache: &mut Cache<'_>, frame: Frame) {
-        let is_known = self.known.contains(&cache.block(frame));
-        let queue = if is_known {
-            &mut self.main
-        } else {
-            &mut self.small
-        };
-        cache.push(queue, frame);
-    }
-
-    fn touched(&mut self, cache: &mut Cache<'_>, frame: Frame) {
-        set_count(cache, frame, (count(cache, frame) + 1).min(3));
+    fn hear(&mut self, cache: &mut Cache<'_>, event: Event<'_>) {
+        match event {
+            Event::Inserted { frame, .. } => {
+                let is_known = self.known.contains(&cache.block(frame));
+                let queue = if is_known {
+                    &mut self.main
+                } else {
+                    &mut self.small
+                };
+                cache.push(queue, frame);
+            }
+            Event::Touched(frame) => {
+                set_count(cache, frame, (count(cache, frame) + 1).min(3));
+            }
+            _ => {}
+        }
     }
 
     fn victim(&mut self, cache: &mut Cache<'_>) -> Option<Victim> {

@@ -120,14 +120,15 @@ impl Rig {
     fn fetch(&mut self, reader: u32, first: u32, count: u32) {
         let (owner, extent) = (ReaderId(reader), Self::extent(first, count));
         self.stage.window(&mut self.method, owner, extent);
-        self.stage.owner = Some(owner);
         for block in extent.blocks() {
             if self.stage.table.find(FILE, block).is_some() {
                 continue;
             }
             let frame = self.free.pop().unwrap();
             self.stage.insert(frame, FILE, block, flag::UNREAD);
-            self.method.inserted(&mut self.stage.cache(), frame);
+            let owner = Some(owner);
+            let event = Event::Inserted { frame, owner };
+            self.method.hear(&mut self.stage.cache(), event);
         }
         self.method.check(&self.stage);
     }

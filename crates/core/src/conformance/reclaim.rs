@@ -207,7 +207,8 @@ impl ReclaimRun {
         for (owner, frame) in arrived {
             self.memory.table.clear(frame, flag::FILLING);
             self.memory.table.set(frame, flag::ARMED);
-            self.memory.inserted(frame, Some(owner));
+            let owner = Some(owner);
+            self.memory.tell_of(frame, Event::Inserted { frame, owner });
         }
     }
 
@@ -257,7 +258,7 @@ impl ReclaimRun {
         if self.memory.table.flags(frame) & flag::UNREAD != 0 {
             self.memory.used(frame);
         }
-        self.memory.touched(frame);
+        self.memory.tell_of(frame, Event::Touched(frame));
     }
 
     fn unpin(&mut self) {
@@ -281,7 +282,7 @@ impl ReclaimRun {
             let flags = self.memory.table.flags(frame);
             let is_unread = flags & (flag::UNREAD | flag::FILLING) == flag::UNREAD;
             if is_unread && self.memory.table.holds(frame).0 == Self::file(reader) {
-                self.memory.abandoned(frame);
+                self.memory.tell_of(frame, Event::Abandoned(frame));
             }
         }
         self.readers[reader].0.clear();
@@ -423,14 +424,15 @@ mod tests {
     }
 
     impl Reclaim for Fifo {
-        fn inserted(&mut self, cache: &mut Cache<'_>, frame: Frame) {
+        fn hear(&mut self, cache: &mut Cache<'_>, event: Event<'_>) {
+            let Event::Inserted { frame, .. } = event else {
+                return;
+            };
             self.calls += 1;
             if self.lie != Lie::Forgets || !self.calls.is_multiple_of(7) {
                 self.queue.push(cache.links, frame);
             }
         }
-
-        fn touched(&mut self, _cache: &mut Cache<'_>, _frame: Frame) {}
 
         fn victim(&mut self, cache: &mut Cache<'_>) -> Option<Victim> {
             self.calls += 1;

@@ -23,8 +23,6 @@ pub struct Stage {
     links: Links,
     held: Bits,
     readers: BTreeMap<ReaderId, (FileId, Streams)>,
-    /// The reader for whom the next block was fetched.
-    pub owner: Option<ReaderId>,
     /// The time.
     pub now: Nanos,
 }
@@ -38,7 +36,6 @@ impl Stage {
             links: Links::new(frames),
             held: Bits::default(),
             readers: BTreeMap::new(),
-            owner: None,
             now: Nanos(0),
         }
     }
@@ -70,7 +67,6 @@ impl Stage {
             table: &self.table,
             links: &mut self.links,
             held: &self.held,
-            owner: self.owner,
             now: self.now,
         }
     }
@@ -116,7 +112,7 @@ impl Stage {
                 self.clear(found.frame, flag::UNREAD);
                 method.hear(&mut self.cache(), Event::Used(found.frame));
             }
-            method.touched(&mut self.cache(), found.frame);
+            method.hear(&mut self.cache(), Event::Touched(found.frame));
         }
         let stream = self.change(method, owner, extent.file, |streams, now| {
             streams.advance(extent.first, extent.count, now)

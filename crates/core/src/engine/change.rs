@@ -159,7 +159,8 @@ impl Engine {
                 if let Some(found) = self.memory.table.find(file, block)
                     && found.flags & (flag::UNREAD | flag::FILLING) == flag::UNREAD
                 {
-                    self.memory.abandoned(found.frame);
+                    let frame = found.frame;
+                    self.memory.tell_of(frame, Event::Abandoned(frame));
                 }
             }
         }

@@ -12,6 +12,7 @@ use crate::known;
 use crate::protocol::{FetchOutcome, Served};
 use crate::queues::{DEVICE, Request};
 use crate::readers::Pace;
+use crate::reclaim::Event;
 use crate::table::{Found, flag};
 use crate::units::{Block, Extent, FileId, ReadId, ReaderId, RequestId};
 
@@ -95,7 +96,8 @@ impl Engine {
         }
         self.memory.table.set(found.frame, flag::ARMED);
         self.memory.table.clear(found.frame, flag::FILLING);
-        self.memory.inserted(found.frame, owner);
+        let frame = found.frame;
+        self.memory.tell_of(frame, Event::Inserted { frame, owner });
     }
 
     fn lose(&mut self, file: FileId, block: Block, cancelled: bool) {

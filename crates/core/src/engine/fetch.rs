@@ -261,11 +261,9 @@ impl Engine {
 
     /// Frees frames that readers have let go, or else that of a victim, if there is one.
     fn make_free(&mut self) {
-        if self.memory.has_vacated() {
-            self.memory.sweep();
-            if self.memory.has_free() {
-                return;
-            }
+        self.memory.sweep();
+        if self.memory.has_free() {
+            return;
         }
         if let Some(victim) = self.victim() {
             self.evict(victim);

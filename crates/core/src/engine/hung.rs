@@ -26,7 +26,7 @@ const ROOM_PART: u32 = 4;
 impl Engine {
     /// Time has passed: requests that hang no longer count against the limit of their device.
     pub(super) fn write_off_hung(&mut self) {
-        let (now, starve) = (self.work.now, self.reads.is_starving());
+        let (now, starve) = (self.work.now, self.reads.starving() > 0);
         for id in self.queues.looked_at(now, starve) {
             for request in self.queues.hung(id, now) {
                 self.queues.write_off(request);

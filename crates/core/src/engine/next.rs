@@ -113,12 +113,11 @@ impl Engine {
             let found = self.memory.table.find(file, *block);
             found.is_some_and(|found| found.flags & flag::UNREAD != 0)
         };
-        let extents = parts.iter().map(|part| {
+        let blocks = parts.iter().flat_map(|part| {
             let first = Block(saturate(part.first));
-            Extent::new(file, first, saturate(part.count))
+            Extent::new(file, first, saturate(part.count)).blocks()
         });
-        let unread = extents.map(|extent| extent.blocks().filter(is_unread).count() as u64);
-        unread.sum()
+        blocks.filter(is_unread).count() as u64
     }
 
     /// Each part of a file is a window of the reader that was opened ahead.
@@ -132,7 +131,10 @@ impl Engine {
                 false => 0,
             };
             let first = Block(saturate(part.first));
-            self.open_first(id, Window::forward(first, size, async_size));
+            let window = Window::forward(first, size, async_size);
+            self.ledger.windows += 1;
+            self.note(id, first, window);
+            self.open_window(id, None, Some(window));
         }
     }
 

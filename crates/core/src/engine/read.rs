@@ -339,7 +339,7 @@ impl Engine {
     fn access(&mut self, frame: crate::table::Frame, new: bool) {
         self.reached(frame);
         if new {
-            self.memory.touched(frame);
+            self.memory.tell_of(frame, Event::Touched(frame));
         }
     }
 

@@ -5,8 +5,8 @@
 //! A stream that has lost its last block is shorter from then on, and its reader's detector does
 //! not learn of it: the miss to come lies inside the window, and counts as thrashing.
 
-use super::Engine;
 use super::read::READER;
+use super::{Engine, Producers};
 use crate::budget::Shares;
 use crate::known;
 use crate::reclaim::{Event, Victim};
@@ -48,14 +48,11 @@ impl Engine {
 
     /// The frames, and the parts that producers have of them.
     pub(super) fn shares(&self) -> Shares {
+        let Producers { plan, files } = &self.producers;
         Shares {
             frames: self.memory.frames_usable(),
-            plan: self.producers.plan.as_ref().map_or(0, |plan| plan.blocks()),
-            ahead: self
-                .producers
-                .files
-                .as_ref()
-                .map_or(0, |files| files.blocks()),
+            plan: plan.as_ref().map_or(0, |plan| plan.blocks()),
+            ahead: files.as_ref().map_or(0, |files| files.blocks()),
         }
     }
 

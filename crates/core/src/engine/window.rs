@@ -163,7 +163,12 @@ impl Engine {
     }
 
     /// Fetches a window and tells its detector if the memory allowed only a part of it.
-    fn open_window(&mut self, reader: ReaderId, demand: Option<Extent>, window: Option<Window>) {
+    pub(super) fn open_window(
+        &mut self,
+        reader: ReaderId,
+        demand: Option<Extent>,
+        window: Option<Window>,
+    ) {
         let Some(window) = window else { return };
         let Some(file) = self.file_id_of(reader) else {
             return;
@@ -182,14 +187,6 @@ impl Engine {
                 return;
             }
         }
-    }
-
-    /// Fetches the beginning of a file that no read has asked for, as a window of this reader; its
-    /// detector learns of it when it meets the blocks.
-    pub(super) fn open_first(&mut self, reader: ReaderId, window: Window) {
-        self.ledger.windows += 1;
-        self.note(reader, window.start, window);
-        self.open_window(reader, None, Some(window));
     }
 
     /// A read begins, or comes to its next block, for methods that see every one; one that was announced is not seen.
@@ -344,7 +341,7 @@ impl Engine {
         Some(self.shares().streams_max(percent) / self.streams_with(stream) as u64)
     }
 
-    fn note(&mut self, reader: ReaderId, block: Block, window: Window) {
+    pub(super) fn note(&mut self, reader: ReaderId, block: Block, window: Window) {
         let now = self.work.now;
         self.change_streams(reader, |streams| {
             let stream = streams.continued(block, window.direction, now);

@@ -155,10 +155,8 @@ impl Planner {
 
     /// A fetch ended well. Its disk worked on it for so long, waiting in its queue not counted.
     pub fn fetched(&mut self, block: BlockNo, service: Nanos) -> Option<()> {
-        let disk = self.board.arrive(block)?;
-        self.policy.fetched(disk, service);
-        self.policy.arrived(&self.board, block);
-        self.stale = true;
+        self.found(block)?;
+        self.policy.fetched(self.board.disk_of(block)?, service);
         Some(())
     }
 

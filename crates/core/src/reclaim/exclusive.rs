@@ -15,7 +15,7 @@
 
 use alloc::boxed::Box;
 
-use super::{Cache, Queue, Reclaim, Victim};
+use super::{Cache, Event, Queue, Reclaim, Victim};
 use crate::spec::{Knows, Method, Param, Spec};
 use crate::table::{Frame, flag};
 
@@ -54,18 +54,16 @@ struct Exclusive {
 }
 
 impl Reclaim for Exclusive {
-    fn inserted(&mut self, cache: &mut Cache<'_>, frame: Frame) {
-        cache.push(&mut self.queue, frame);
-    }
-
-    fn touched(&mut self, cache: &mut Cache<'_>, frame: Frame) {
-        self.abandoned(cache, frame);
-    }
-
-    fn abandoned(&mut self, cache: &mut Cache<'_>, frame: Frame) {
-        if cache.flags(frame) & flag::REFERENCED == 0 {
-            cache.set(frame, flag::REFERENCED);
-            self.spent += 1;
+    fn hear(&mut self, cache: &mut Cache<'_>, event: Event<'_>) {
+        match event {
+            Event::Inserted { frame, .. } => cache.push(&mut self.queue, frame),
+            Event::Touched(frame) | Event::Abandoned(frame)
+                if cache.flags(frame) & flag::REFERENCED == 0 =>
+            {
+                cache.set(frame, flag::REFERENCED);
+                self.spent += 1;
+            }
+            _ => {}
         }
     }
 
@@ -122,11 +120,12 @@ mod tests {
         for n in 0..6 {
             let table = &stage.table;
             table.insert(Frame(n), FileId(0), Block(n), flag::UNREAD);
-            exclusive.inserted(&mut stage.cache(), Frame(n));
+            let (frame, owner) = (Frame(n), None);
+            exclusive.hear(&mut stage.cache(), Event::Inserted { frame, owner });
         }
-        exclusive.touched(&mut stage.cache(), Frame(2));
-        exclusive.touched(&mut stage.cache(), Frame(3));
-        exclusive.abandoned(&mut stage.cache(), Frame(5));
+        exclusive.hear(&mut stage.cache(), Event::Touched(Frame(2)));
+        exclusive.hear(&mut stage.cache(), Event::Touched(Frame(3)));
+        exclusive.hear(&mut stage.cache(), Event::Abandoned(Frame(5)));
         stage.table.set(Frame(3), flag::PINNED);
         let victims = stage.victims(&mut exclusive);
         assert_eq!(victims[..2], [2, 5], "read or abandoned, not pinned");
@@ -144,9 +143,10 @@ mod tests {
         for n in 0..101 {
             let table = &stage.table;
             table.insert(Frame(n), FileId(0), Block(n), flag::UNREAD);
-            exclusive.inserted(&mut stage.cache(), Frame(n));
+            let (frame, owner) = (Frame(n), None);
+            exclusive.hear(&mut stage.cache(), Event::Inserted { frame, owner });
             assert!(!exclusive.has_spare(1000), "{n} read");
-            exclusive.touched(&mut stage.cache(), Frame(n));
+            exclusive.hear(&mut stage.cache(), Event::Touched(Frame(n)));
         }
         assert!(exclusive.has_spare(1000));
         assert!(!Exclusive::default().has_spare(0), "some always stay");

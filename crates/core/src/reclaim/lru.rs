@@ -95,20 +95,14 @@ impl TwoList {
 
 impl Reclaim for TwoList {
     fn hear(&mut self, cache: &mut Cache<'_>, event: Event<'_>) {
-        if let Event::Used(frame) = event {
-            cache.clear(frame, PASSED);
-        }
-    }
-
-    fn inserted(&mut self, cache: &mut Cache<'_>, frame: Frame) {
-        cache.push(&mut self.inactive, frame);
-    }
-
-    fn touched(&mut self, cache: &mut Cache<'_>, frame: Frame) {
-        if cache.flags(frame) & flag::REFERENCED == 0 {
-            cache.set(frame, flag::REFERENCED | flag::ARMED);
-        } else {
-            cache.set(frame, flag::ACTIVE);
+        match event {
+            Event::Inserted { frame, .. } => cache.push(&mut self.inactive, frame),
+            Event::Touched(frame) if cache.flags(frame) & flag::REFERENCED == 0 => {
+                cache.set(frame, flag::REFERENCED | flag::ARMED);
+            }
+            Event::Touched(frame) => cache.set(frame, flag::ACTIVE),
+            Event::Used(frame) => cache.clear(frame, PASSED),
+            _ => {}
         }
     }
 
@@ -246,7 +240,8 @@ mod tests {
                     0 if !resident => {
                         free.retain(|f| *f != n);
                         stage.table.insert(frame, FileId(0), Block(n), flag::UNREAD);
-                        lru.inserted(&mut stage.cache(), frame);
+                        let inserted = Event::Inserted { frame, owner: None };
+                        lru.hear(&mut stage.cache(), inserted);
                         model.inactive.push_back(Entry::of(n, Some(spare)));
                     }
                     1 if resident => {
@@ -254,7 +249,7 @@ mod tests {
                             stage.table.clear(frame, flag::UNREAD);
                             lru.hear(&mut stage.cache(), Event::Used(frame));
                         }
-                        lru.touched(&mut stage.cache(), frame);
+                        lru.hear(&mut stage.cache(), Event::Touched(frame));
                         model.touch(n);
                     }
                     2 if resident => {
