@@ -52,11 +52,7 @@ impl Case {
     }
 
     fn device(&self) -> DeviceFacts<'_> {
-        DeviceFacts {
-            profile: &self.profile,
-            distance: self.distance,
-            streams: self.streams,
-        }
+        DeviceFacts::new(&self.profile, self.distance, self.streams)
     }
 
     fn ask(&self, method: &dyn Depth, stream: &StreamFacts) -> Bytes {

@@ -127,11 +127,7 @@ impl ReclaimRun {
     }
 
     fn extent(reader: usize, first: u32, count: u32) -> Extent {
-        Extent {
-            file: Self::file(reader),
-            first: Block(first),
-            count,
-        }
+        Extent::new(Self::file(reader), Block(first), count)
     }
 
     /// A reader's streams have changed.

@@ -117,15 +117,7 @@ impl OnDemand {
         let window = Window::forward(start, size, async_size);
         self.window = Some(window);
         self.decided = size;
-        self.is_among = false;
         Some(window)
-    }
-
-    /// The same for a stream among others.
-    fn open_among(&mut self, start: Block, size: u32, async_size: u32) -> Option<Window> {
-        let window = self.open(start, size, async_size);
-        self.is_among = true;
-        window
     }
 
     /// Case 1.
@@ -147,8 +139,10 @@ impl OnDemand {
                 .map(Block)
                 .filter(|b| !ahead.cached(*b))
         })?;
-        if self.bets.is_used() && among::has_memory(ahead) && ends_a_run(marked, limit / 2, ahead) {
-            return self.open_among(missing, limit, limit.div_ceil(2));
+        self.is_among =
+            self.bets.is_used() && among::has_memory(ahead) && ends_a_run(marked, limit / 2, ahead);
+        if self.is_among {
+            return self.open(missing, limit, limit.div_ceil(2));
         }
         let size = next_size(missing.0 - marked.0, limit);
         self.open(missing, size, size)
@@ -171,7 +165,8 @@ impl OnDemand {
         }
         let next = access.block.0.checked_add(access.count)?;
         self.bets.open(Block(next), size);
-        self.open_among(access.block, size, behind)
+        self.is_among = true;
+        self.open(access.block, size, behind)
     }
 
     /// Linux since 2.6.31 takes any run of read blocks for a stream; with patterns, only as long as
@@ -194,6 +189,7 @@ impl OnDemand {
             0 => size,
             rest => rest,
         };
+        self.is_among = false;
         self.open(access.block, size, behind)
     }
 }
@@ -298,10 +294,12 @@ impl OnDemand {
             let decided = self.decided.saturating_mul(times);
             let size = next_size(decided, ahead.limit());
             let start = Block(window.start.0 + window.size);
-            return match self.is_among {
-                true => self.open_among(start, size, size.div_ceil(2)),
-                false => self.open(start, size, size),
+            let behind = if self.is_among {
+                size.div_ceil(2)
+            } else {
+                size
             };
+            return self.open(start, size, behind);
         }
         match cause {
             Cause::Mark if self.patterns.is_some() && self.is_inside(access.block) => None,

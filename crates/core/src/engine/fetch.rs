@@ -107,8 +107,9 @@ impl Engine {
         block: Block,
         window: u32,
     ) -> Option<Open> {
-        let place = self.on_side(side, block)?;
-        let id = self.open_request(place, side.file(), block, Some(owner), None);
+        let file = side.window.file;
+        let place = self.copy(file, block, side.copy(block))?;
+        let id = self.open_request(place, file, block, Some(owner), None);
         let longest = self.longest(place.device, window, owner);
         let room = longest.min(self.run_of(&place)).max(1);
         Some(Open { id, room })

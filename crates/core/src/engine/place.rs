@@ -25,15 +25,11 @@ pub(super) struct Side {
     first: usize,
     parts: usize,
     copies: usize,
-    window: Extent,
+    pub(super) window: Extent,
 }
 
 impl Side {
-    pub(super) fn file(&self) -> FileId {
-        self.window.file
-    }
-
-    fn copy(&self, block: Block) -> usize {
+    pub(super) fn copy(&self, block: Block) -> usize {
         let passed = u64::from(block.0.saturating_sub(self.window.first.0));
         let part = passed * self.parts as u64 / u64::from(self.window.count.max(1));
         (self.first + part as usize) % self.copies
@@ -103,18 +99,13 @@ impl Engine {
         }
     }
 
-    /// Where a block of a window lies, on the copy that it is to come from.
-    pub(super) fn on_side(&self, side: &Side, block: Block) -> Option<PlaceOnDevice> {
-        self.copy(side.window.file, block, side.copy(block))
-    }
-
     fn copies(&self, file: FileId, block: Block) -> usize {
         let offset = u64::from(block.0) * self.block_bytes();
         let file = self.readers.file(file);
         file.map_or(1, |file| file.layout.copies(offset))
     }
 
-    fn copy(&self, file: FileId, block: Block, copy: usize) -> Option<PlaceOnDevice> {
+    pub(super) fn copy(&self, file: FileId, block: Block, copy: usize) -> Option<PlaceOnDevice> {
         let offset = u64::from(block.0) * self.block_bytes();
         let layout = &known(self.readers.file(file), FILE)?.layout;
         Some(layout.copy(offset, copy.min(layout.copies(offset) - 1)))

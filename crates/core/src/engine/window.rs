@@ -265,11 +265,8 @@ impl Engine {
         // More than the memory holds would be given up before it is read.
         let frames = self.memory.frames_usable();
         let (here, device) = self.device_of(reader, access.block)?;
-        let device = DeviceFacts {
-            profile: device.profile(),
-            distance: device.distance(),
-            streams: saturate(self.streams_with(stream)),
-        };
+        let streams = saturate(self.streams_with(stream));
+        let device = DeviceFacts::new(device.profile(), device.distance(), streams);
         let servers = device.servers_a_stream();
         let limit = self.deep(reader, access, stream, here.position, &device)?;
         let limit = saturate(limit).min(frames);
