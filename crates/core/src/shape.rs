@@ -23,7 +23,7 @@ use alloc::boxed::Box;
 use crate::layout::LayoutMap;
 use crate::layout::map::Strip;
 use crate::spec::Method;
-use crate::units::{Block, DeviceId};
+use crate::units::Block;
 
 /// The shape methods. One entry a method.
 pub static LIST: &[Method<Box<dyn Shape>>] = &[cost::METHOD];
@@ -44,12 +44,6 @@ pub struct StripedWindow<'a> {
 }
 
 impl StripedWindow<'_> {
-    /// Which array it lies on: the first of its devices.
-    #[must_use]
-    pub fn array(&self) -> DeviceId {
-        self.layout.devices().next().unwrap_or_default()
-    }
-
     /// Where the strips of the window end, up to a block: each with its strip.
     pub fn strips(&self, end: u64) -> impl Iterator<Item = (Strip, u64)> + '_ {
         let mut at = u64::from(self.start.0);

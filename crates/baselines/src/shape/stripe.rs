@@ -124,7 +124,7 @@ impl Stripe {
     /// Where a window ends that would end there.
     pub(super) fn widen(&mut self, window: &StripedWindow<'_>, end: u64) -> u64 {
         let is_due = self.count(window, window.start.0.into(), end);
-        let stripes = self.arrays.get(&window.array()).map_or(0, |a| a.stripes);
+        let stripes = self.arrays.get(&array(window)).map_or(0, |a| a.stripes);
         let wide = match is_due {
             true => widened(window, end, stripes),
             false => end,
@@ -138,7 +138,7 @@ impl Stripe {
     fn count(&mut self, window: &StripedWindow<'_>, from: u64, end: u64) -> bool {
         let mut is_due = false;
         for (strip, _) in window.strips(end).filter(|(_, behind)| *behind > from) {
-            let array = self.arrays.entry(window.array()).or_default();
+            let array = self.arrays.entry(array(window)).or_default();
             let is_next = array.counter.step(strip.number, self.most);
             if array.counter.value() < self.threshold {
                 array.stripes = array.stripes.saturating_sub(1);
@@ -149,6 +149,11 @@ impl Stripe {
         }
         is_due
     }
+}
+
+/// Which array a window lies on: the first of its devices.
+fn array(window: &StripedWindow<'_>) -> DeviceId {
+    window.layout.devices().next().unwrap_or_default()
 }
 
 /// So many stripes on from a window that would end at `end`, that of its last block included.

@@ -282,7 +282,7 @@ fn places(geometry: &Geometry) -> String {
     let placement = placement.ok();
     let map = placement.and_then(|placement| LayoutMap::new(&placement, UNIT_BYTES as u32));
     let row = |extent: &FileExtent| {
-        let place = map.as_ref().map(|map| map.place(extent.offset.0));
+        let place = map.as_ref().map(|map| map.copy(extent.offset.0, 0));
         let place = place.and_then(|place| {
             let member = members.get(usize::from(place.device.0))?;
             Some(format!("{} {}", name(member), size(place.position)))

@@ -94,13 +94,7 @@ impl LayoutMap {
         })
     }
 
-    /// Where the byte at `offset` of the file lies, its first copy.
-    #[must_use]
-    pub fn place(&self, offset: u64) -> PlaceOnDevice {
-        self.copy(offset, 0)
-    }
-
-    /// How many copies of that byte there are.
+    /// How many copies there are of the byte at `offset` of the file.
     #[must_use]
     pub fn copies(&self, offset: u64) -> usize {
         let (array, ..) = self.address(offset);
@@ -205,7 +199,7 @@ mod tests {
         };
         placement.extents = [extent(0, 640), extent(64, 140)].into();
         let map = LayoutMap::new(&placement, 4096).unwrap();
-        let place = map.place(68 * K);
+        let place = map.copy(68 * K, 0);
         assert_eq!(place.device, DeviceId(7));
         assert_eq!(place.position, Bytes((4 + 64 + 144 - 128) * K));
         assert_eq!(place.run, Bytes(48 * K));

@@ -48,7 +48,7 @@ fn requests(shape: &str) -> Option<u64> {
         let end = shape.end(&window);
         let mut at = start;
         while at < end {
-            let place = map.place(at * BLOCK);
+            let place = map.copy(at * BLOCK, 0);
             requests += 1;
             at += (place.run.0 / BLOCK).min(end - at);
         }
