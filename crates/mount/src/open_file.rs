@@ -24,10 +24,14 @@ use crate::lanes::LaneOf;
 /// Reads in a row that are answered `EINTR`, most: each costs a fifth of a millisecond at least, and the pages
 /// that they ask for are dropped by a thread that may have to wait for a processor.
 const REFUSED_MAX: u32 = 1024;
+/// How many were opened.
+static OPENED: AtomicU64 = AtomicU64::new(0);
 
 /// See the [module](self).
 #[derive(Debug)]
 pub struct OpenFile {
+    /// Its number among all that were opened.
+    pub number: u64,
     /// Which file.
     pub node: Node,
     /// The thread that opened it, as FUSE tells it.
@@ -62,6 +66,7 @@ impl OpenFile {
             reader.belongs_to(thread);
         }
         Self {
+            number: OPENED.fetch_add(1, Ordering::Relaxed),
             node,
             thread,
             size,

@@ -105,6 +105,7 @@ impl Watched {
             let streams = streams.iter().filter(mine);
             OpenFileReport {
                 path: self.fs.path(file.node).to_string_lossy().into_owned(),
+                number: file.number,
                 process,
                 program,
                 file_bytes: reader.map_or(file.size, Reader::size),

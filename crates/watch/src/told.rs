@@ -176,6 +176,7 @@ fn open_file(key: FileKey, stream: &Stream) -> OpenFileReport {
     let window = u64::from(stream.window) * PAGE_BYTES;
     OpenFileReport {
         path,
+        number: u64::try_from(stream.number).unwrap_or_default(),
         process: stream.process,
         program: process::name_of(stream.process).unwrap_or_default(),
         file_bytes: stream.pages.saturating_mul(PAGE_BYTES),

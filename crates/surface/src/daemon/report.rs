@@ -179,6 +179,9 @@ pub struct PassthroughReport {
 pub struct OpenFileReport {
     /// Its path below the source; bytes that are no text are replaced.
     pub path: String,
+    /// Its number among those of its process and path: the same in each report until it is closed.
+    #[serde(default)]
+    pub number: u64,
     /// The process that opened it.
     pub process: u32,
     /// The name of its program; empty if it is gone, and only its children are left.

@@ -36,7 +36,7 @@ pub(super) fn table<'a>(report: &Report, rates: &Rates, view: View, area: Rect) 
             shown.filter_map(move |(at, cell)| (is_wide || NARROW.contains(&at)).then_some(cell)),
         )
     };
-    let rate = |file: &OpenFileReport| rates.of_file(&file.path, file.process);
+    let rate = |file: &OpenFileReport| rates.of_file(file);
     let mut files: Vec<_> = report.open_files.iter().collect();
     let ahead = |file: &OpenFileReport| -> u64 {
         let streams = file.streams.iter();
@@ -54,8 +54,11 @@ pub(super) fn table<'a>(report: &Report, rates: &Rates, view: View, area: Rect) 
     // Files may have been closed since the key was pressed.
     let skipped = view.skipped.min(files.len().saturating_sub(1));
     files.drain(..skipped);
-    let percent =
-        |at: u64, of: u64| Cell::from(format!("{:.0} %", at as f64 * 100.0 / of.max(1) as f64));
+    // A file may have become shorter than where it was read last.
+    let percent = |at: u64, of: u64| match at <= of {
+        true => Cell::from(format!("{:.0} %", at as f64 * 100.0 / of.max(1) as f64)),
+        false => Cell::from("end"),
+    };
     let rows = |file: &&OpenFileReport| {
         let shown = |stream: &&StreamReport| stream.ahead_bytes > 0 || stream.waiting > 0;
         let mut streams = file.streams.iter().rev().filter(shown);

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use forerun_core::Nanos;
 
-use crate::mount::report::Report;
+use crate::mount::report::{OpenFileReport, Report};
 
 /// See the [module](self).
 #[derive(Clone, Debug, Default)]
@@ -15,8 +15,8 @@ pub(super) struct Rates {
     /// The time they are taken over.
     pub(super) over: Nanos,
     counters: HashMap<String, f64>,
-    /// Bytes a second for each open file, by its path and process.
-    files: HashMap<(String, u32), f64>,
+    /// Bytes a second for each open file.
+    files: HashMap<FileKey, f64>,
     /// How much of the time the emulated device was busy.
     pub(super) device_busy: f64,
 }
@@ -48,15 +48,14 @@ impl Rates {
         let of_watch = later.into_iter().zip(earlier);
         let of_watch =
             of_watch.map(|((name, now), (_, before))| (name.to_owned(), rate(before, now)));
-        let key = |file: &crate::mount::report::OpenFileReport| (file.path.clone(), file.process);
         let read: HashMap<_, _> = before
             .open_files
             .iter()
-            .map(|file| (key(file), file.read_bytes))
+            .map(|file| (key_of(file), file.read_bytes))
             .collect();
         let files = now.open_files.iter().map(|file| {
-            let before = read.get(&key(file)).copied().unwrap_or(0);
-            (key(file), rate(before, file.read_bytes))
+            let before = read.get(&key_of(file)).copied().unwrap_or(0);
+            (key_of(file), rate(before, file.read_bytes))
         });
         let busy = |report: &Report| report.device.as_ref().map_or(0, |device| device.busy_ns);
         Self {
@@ -74,12 +73,16 @@ impl Rates {
     }
 
     /// Of an open file.
-    pub(super) fn of_file(&self, path: &str, process: u32) -> f64 {
-        self.files
-            .get(&(path.to_owned(), process))
-            .copied()
-            .unwrap_or(0.0)
+    pub(super) fn of_file(&self, file: &OpenFileReport) -> f64 {
+        self.files.get(&key_of(file)).copied().unwrap_or(0.0)
     }
+}
+
+/// An open file by its path, process and number, since one process may have opened a file several times.
+type FileKey = (String, u32, u64);
+
+fn key_of(file: &OpenFileReport) -> FileKey {
+    (file.path.clone(), file.process, file.number)
 }
 
 /// Counters that a watch has beside those of the engine.
@@ -99,4 +102,44 @@ pub(super) fn count(report: &Report, name: &str) -> u64 {
         .get(name)
         .and_then(serde_json::Value::as_u64)
         .unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// After so many seconds, one process has a file open several times: by number and bytes read.
+    fn report(seconds: u64, files: &[(u64, u64)]) -> Report {
+        let file = |(number, read): &(u64, u64)| {
+            json!({
+                "path": "a", "number": number, "process": 7, "program": "tar", "file_bytes": 1 << 40,
+                "requests": 1, "read_bytes": read, "at_bytes": read, "streams": [],
+            })
+        };
+        let files: Vec<_> = files.iter().map(file).collect();
+        let report = json!({
+            "source": "/data", "mountpoint": "/fast", "elapsed_ns": seconds * 1_000_000_000,
+            "block_bytes": 4096, "counters": {}, "known_files": 1, "open_files": files, "queues": [],
+        });
+        serde_json::from_value(report).unwrap()
+    }
+
+    #[test]
+    fn files_that_one_process_has_open_twice_have_rates_of_their_own() {
+        let before = report(1, &[(1, 1 << 40), (2, 4096)]);
+        let rates = |after: &Report| -> Vec<f64> {
+            let rates = Rates::between(&before, after);
+            after
+                .open_files
+                .iter()
+                .map(|file| rates.of_file(file))
+                .collect()
+        };
+        let busy = report(2, &[(1, 1 << 40), (2, 1_004_096), (3, 500)]);
+        assert_eq!(rates(&busy), [0.0, 1e6, 500.0]);
+        let closed = report(2, &[(1, 1 << 40)]);
+        assert_eq!(rates(&closed), [0.0]);
+    }
 }

@@ -323,6 +323,7 @@ mod tests {
         };
         let file = |path: &str, read_bytes, streams| OpenFileReport {
             path: path.into(),
+            number: 1,
             process: 4711,
             program: "tar".into(),
             file_bytes: 100_000_000,
