@@ -18,6 +18,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use ratatui::crossterm::event::{self, Event};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use signal_hook::iterator::Signals;
+use signal_hook::low_level::emulate_default_handler;
 
 use self::rates::Rates;
 use self::view::{View, Wish};
@@ -34,6 +37,9 @@ const PERIOD: Duration = Duration::from_secs(1);
 /// Columns of the screen that is printed as text where there is no terminal, and its lines.
 const TEXT_COLUMNS: u16 = 120;
 const TEXT_ROWS: u16 = 24;
+
+/// Most characters of a terminal: each takes 48 bytes, and a screen of 8K in the smallest type has half as many.
+const CELLS_MAX: u32 = 1 << 20;
 
 /// A mount and where it answers.
 type Watched = (PathBuf, Report);
@@ -99,6 +105,14 @@ fn mounts(named: Option<&Path>, sockets: &Sockets) -> Result<Vec<Watched>, Failu
 }
 
 fn watch_all(mounts: Vec<Watched>) -> Result<(), Failure> {
+    let broken = |e: std::io::Error| Failure::Run(format!("the terminal: {e}"));
+    let (columns, rows) = ratatui::crossterm::terminal::size().map_err(broken)?;
+    if u32::from(columns) * u32::from(rows) > CELLS_MAX {
+        return Err(Failure::Usage(format!(
+            "a terminal of {columns} columns and {rows} rows: from 1 to {CELLS_MAX} characters"
+        )));
+    }
+    restore_on_signals().map_err(broken)?;
     let mut terminal = ratatui::init();
     let count = mounts.len();
     let watched = watch(mounts, &mut |report, rates, view| {
@@ -110,6 +124,19 @@ fn watch_all(mounts: Vec<Watched>) -> Result<(), Failure> {
     });
     ratatui::restore();
     watched
+}
+
+/// A signal that ends the command leaves the terminal as it was.
+fn restore_on_signals() -> std::io::Result<()> {
+    let mut signals = Signals::new([SIGHUP, SIGINT, SIGQUIT, SIGTERM])?;
+    let wait = move || {
+        for signal in signals.forever() {
+            ratatui::restore();
+            let _ = emulate_default_handler(signal);
+        }
+    };
+    let name = "forerun-signals".to_owned();
+    std::thread::Builder::new().name(name).spawn(wait).map(drop)
 }
 
 /// Shows report after report until the user has seen enough.
