@@ -21,8 +21,10 @@ pub enum Cause {
     OtherNamespace,
     /// No right to its descriptors (Yama, a security module).
     Refused,
-    /// Excluded by the user, or outside of the folders that are watched.
+    /// Excluded by the user.
     Excluded,
+    /// Outside of the folders that are watched: no part of what could be steered.
+    Elsewhere,
     /// Reads in the idle class of I/O are left alone.
     Idle,
     /// The open file has a limit that is neither the device's nor one of ours: the program asked for another.
@@ -33,7 +35,7 @@ pub enum Cause {
 
 impl Cause {
     /// All, in the order in which they are shown.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::KernelThread,
         Self::NoDescriptor,
         Self::SeveralDescriptors,
@@ -43,6 +45,7 @@ impl Cause {
         Self::OtherNamespace,
         Self::Refused,
         Self::Excluded,
+        Self::Elsewhere,
         Self::Idle,
         Self::OwnLimit,
         Self::NotRaised,
@@ -53,7 +56,11 @@ impl Cause {
     pub fn is_final(self) -> bool {
         matches!(
             self,
-            Self::Excluded | Self::Idle | Self::KernelThread | Self::OtherNamespace
+            Self::Excluded
+                | Self::Elsewhere
+                | Self::Idle
+                | Self::KernelThread
+                | Self::OtherNamespace
         )
     }
 }
@@ -70,6 +77,7 @@ impl fmt::Display for Cause {
             Self::OtherNamespace => "another pid namespace",
             Self::Refused => "refused (Yama, a security module)",
             Self::Excluded => "excluded",
+            Self::Elsewhere => "outside of the watched folders",
             Self::Idle => "I/O class idle",
             Self::OwnLimit => "the program set its own readahead",
             Self::NotRaised => "the limit could not be raised",

@@ -232,7 +232,9 @@ impl<D: Clone + Default + PartialEq> Steering<D> {
         self.retry(at, place, event, kernel);
         let decided = self.decide(at, place, event, kernel);
         self.streams.saw(key, place, event);
-        self.counts.bytes += u64::from(event.size) * PAGE_BYTES;
+        if !matches!(decided, Err(Cause::Elsewhere)) {
+            self.counts.bytes += u64::from(event.size) * PAGE_BYTES;
+        }
         self.steer(at, place, event, decided?, kernel)
     }
 

@@ -22,6 +22,8 @@ struct Notes {
     set: Vec<u32>,
     /// An engine that has folders.
     folders: Option<usize>,
+    /// Why no reader is found.
+    refuses: Option<Cause>,
 }
 
 struct Full;
@@ -46,6 +48,9 @@ impl Kernel<u32> for Notes {
     }
 
     fn reader(&mut self, _: usize, _: FileKey, event: &Ahead) -> Result<Reader<u32>, Cause> {
+        if let Some(cause) = self.refuses {
+            return Err(cause);
+        }
         Ok(Reader {
             bytes: 1 << 40,
             number: 3,
@@ -119,6 +124,19 @@ fn a_domain_gets_the_engine_of_one_whose_readers_are_gone() {
     }
     assert_eq!(steering.engines.len(), kernel.journals);
     assert!(steering.engines.len() <= 64, "{}", steering.engines.len());
+}
+
+#[test]
+fn bytes_outside_of_the_watched_folders_are_none_that_could_be_steered() {
+    for (cause, counted) in [
+        (Cause::Excluded, u64::from(OWN) * 4096),
+        (Cause::Elsewhere, 0),
+    ] {
+        let (mut steering, mut kernel) = (steering(1), Notes::default());
+        kernel.refuses = Some(cause);
+        let refused = steering.ahead(0, &event(1, 64, OWN, 1), &mut kernel);
+        assert_eq!((refused, steering.counts.bytes), (Err(cause), counted));
+    }
 }
 
 #[test]

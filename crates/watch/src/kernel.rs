@@ -61,8 +61,11 @@ impl Running<'_> {
         let path = path_of(event.process, found.number);
         let below = &self.file_systems[at].below;
         let is_below = below.is_empty() || below.iter().any(|below| path.starts_with(below));
+        if !is_below {
+            return Err(Cause::Elsewhere);
+        }
         let mut rules = self.excludes.iter();
-        if !is_below || rules.any(|rule| rule.is_true_of(&program, &path)) {
+        if rules.any(|rule| rule.is_true_of(&program, &path)) {
             return Err(Cause::Excluded);
         }
         Ok((program, found, path))
@@ -197,7 +200,9 @@ impl Watch {
             return;
         }
         let (steering, mut running) = self.parts();
-        if let Err(cause) = steering.ahead(at, event, &mut running) {
+        if let Err(cause) = steering.ahead(at, event, &mut running)
+            && cause != Cause::Elsewhere
+        {
             let bytes = u64::from(event.size) * PAGE_BYTES;
             self.causes.add(cause, event.process, bytes);
         }
