@@ -16,6 +16,7 @@ use forerun_sim::workload::{self, Step, Steps, Workload};
 
 use super::content::Content;
 use super::pattern::{Pattern, Shape};
+use super::readers::{check_room, maps_max};
 use super::server;
 use crate::args::{Bench, Clock, Hinted, Storage};
 use crate::composition;
@@ -163,6 +164,14 @@ impl Plan {
         };
         let readers = wanted.readers.unwrap_or(given.max(least) as u32) as usize;
         let own = if wanted.shared { 1 } else { readers };
+        if given > own {
+            return Err(Failure::Usage(match wanted.shared {
+                true => format!("--shared: one file, and {given} are named"),
+                false => {
+                    format!("--readers {readers}: {given} files are named, and each needs a reader")
+                }
+            }));
+        }
         let bytes = wanted.file_bytes.0;
         let content = Content::new(&paths, &sources, own, bytes, wanted.seed)?;
         let files = content.files().len().min(own);
@@ -185,6 +194,9 @@ impl Plan {
             seed: wanted.seed,
         };
         plan.check_pattern(wanted.shared)?;
+        if plan.clock == Clock::Real && !plan.pattern.is_one_process() {
+            check_room(readers, maps_max())?;
+        }
         // Every reader's workload once, so that a value out of range is found before a run.
         plan.workload()?;
         Ok(plan)

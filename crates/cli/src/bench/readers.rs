@@ -24,6 +24,12 @@ use crate::files::plain;
 /// address space, not 128.
 const STACK_BYTES: usize = 256 << 10;
 
+/// A thread maps a stack and another one for its signals, each with a guard page.
+const MAPS_EACH: usize = 4;
+
+/// Maps of a process beside those of its readers: its program, libraries and memory.
+const MAPS_LEFT: usize = 2048;
+
 /// An open file of one reader.
 pub trait Source: Send {
     /// As `pread(2)`.
@@ -105,6 +111,26 @@ pub fn run<S: Source>(plan: &Plan, bar: &ProgressBar, sources: Vec<S>) -> Result
             responses: race.responses(),
         })
     })
+}
+
+/// Whether a process with so many maps at most has room for so many threads. One that finds no room for its second
+/// stack ends the process.
+pub(super) fn check_room(threads: usize, maps_max: usize) -> Result<(), Failure> {
+    let most = maps_max.saturating_sub(MAPS_LEFT) / MAPS_EACH;
+    match threads > most {
+        true => Err(Failure::Usage(format!(
+            "{threads} readers at once: from 1 to {most} threads have room in a process here \
+             (the sysctl vm.max_map_count is {maps_max})"
+        ))),
+        false => Ok(()),
+    }
+}
+
+/// Most maps of a process; the kernel's default where it does not tell.
+pub(super) fn maps_max() -> usize {
+    let told = std::fs::read_to_string("/proc/sys/vm/max_map_count").ok();
+    let told = told.and_then(|text| text.trim().parse().ok());
+    told.unwrap_or(65_530)
 }
 
 /// All readers as one process: each makes its next step when its turn comes.
@@ -287,4 +313,20 @@ fn failed(file: usize, at: u64, why: &str) -> Failure {
 
 pub(super) fn nanos(time: Duration) -> Nanos {
     Nanos(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn readers_without_room_for_their_threads_are_refused() {
+        assert!(check_room(15_870, 65_530).is_ok());
+        let refused = check_room(16_384, 65_530).unwrap_err().to_string();
+        assert!(
+            refused.contains("16384") && refused.contains("15870"),
+            "{refused}"
+        );
+        assert!(check_room(1, 0).is_err());
+    }
 }

@@ -21,7 +21,7 @@ use forerun_sim::workload::Workload;
 use indicatif::ProgressBar;
 
 use super::plan::Plan;
-use super::readers::{Race, Source, Times, Turn, nanos};
+use super::readers::{Race, Source, Times, Turn, check_room, maps_max, nanos};
 use crate::failure::Failure;
 
 /// Why a workload cannot be run like this; none if it can.
@@ -64,6 +64,7 @@ pub fn run<S: Source>(
     let workload = plan.workload()?;
     let processes = processes(&*workload);
     let at_once = workload.at_once().min(processes.len());
+    check_room(at_once, maps_max())?;
     let (race, next, begun) = (Race::new(plan, bar), AtomicUsize::new(0), Instant::now());
     let work = || -> Result<Vec<(Nanos, u64)>, Failure> {
         let workload = plan.workload()?;

@@ -208,9 +208,26 @@ fn given_files_have_a_reader_each() {
         300_010
     );
     assert_eq!(
-        number(&rows(&format!("--readers 5 --shared {a} {b}"))[0], "bytes"),
+        number(&rows(&format!("--readers 5 --shared {a}"))[0], "bytes"),
         500_000
     );
+}
+
+/// Without a word its bytes would be missing from the figures.
+#[test]
+fn a_file_that_no_reader_would_read_is_refused() {
+    let folder = Folder::new();
+    let (a, b) = (folder.file("a", b"12"), folder.file("b", b"34"));
+    for (words, why) in [
+        (
+            "--shared --readers 2",
+            "--shared: one file, and 2 are named",
+        ),
+        ("--readers 1", "--readers 1: 2 files are named"),
+    ] {
+        let said = forerun(&format!("bench {words} {a} {b}")).code(2);
+        said.stderr_eq(format!("[..]{why}[..]\n"));
+    }
 }
 
 #[test]
