@@ -17,7 +17,7 @@
 //!
 //! The engine does not tell whether requests confirmed a number of servers or left it as it was: a
 //! number that is the prior's counts as the prior's. Fewer than [`REQUESTS_MIN`] requests are no
-//! figures: the rate of one request that a cache answered is 1 TB/s.
+//! figures: the rate of one request that a cache answered is 1 TB/s. Until then all are the prior's.
 
 use std::fmt;
 
@@ -101,7 +101,8 @@ impl Estimate {
     #[must_use]
     pub fn new(profile: &Profile, confidence: Confidence, prior: Basis) -> Self {
         let (farthest, start) = (Bytes(u64::MAX), Bytes(0));
-        let origin = |is_prior: bool| match is_prior {
+        let is_early = (1..REQUESTS_MIN).contains(&confidence.samples);
+        let origin = |is_prior: bool| match is_prior || is_early {
             true => prior,
             false => Basis::Requests,
         };
@@ -126,10 +127,14 @@ impl Estimate {
         }
     }
 
-    /// Whether requests replaced the prior, but too few of them to show their figures.
+    /// Whether requests moved the prior's figures, but too few of them to show theirs.
     #[must_use]
     pub fn is_too_early(&self) -> bool {
-        self.basis == Basis::Requests && self.requests < REQUESTS_MIN
+        match self.requests {
+            // They measured the number of servers alone.
+            0 => self.basis == Basis::Requests,
+            requests => requests < REQUESTS_MIN,
+        }
     }
 
     /// Switching cost, transfer rate, servers and depth in words, a question mark behind those that
@@ -156,7 +161,6 @@ impl Estimate {
             return self.basis.word().to_owned();
         }
         let requests = match self.requests {
-            // They measured the number of servers alone.
             0 => "requests".to_owned(),
             requests => counted(requests),
         };
@@ -315,7 +319,7 @@ mod tests {
         let estimate = Estimate::new(&profile, samples(1, 1), Basis::default());
         assert_eq!(estimate.switching_ns, 8_000_000);
         assert_eq!(estimate.depth_bytes, 640_000);
-        assert_eq!(estimate.basis(), "1 request");
+        assert_eq!(estimate.basis(), "assumed");
     }
 
     #[test]
@@ -334,7 +338,7 @@ mod tests {
             ),
             // Requests that measured the number of servers and no cost, and the last one too few.
             (of(3), seen(samples(0, 0)), "- - - - | requests, ? told"),
-            (of(3), samples(31, 9), "- - - - | 31 requests, ? told"),
+            (of(3), samples(31, 9), "- - - - | told"),
             (
                 of(3),
                 seen(samples(40, 9)),
@@ -355,6 +359,25 @@ mod tests {
         assert_eq!(of(1), "not enough requests to tell (1 request)");
         assert_eq!(of(31), "not enough requests to tell (31 requests)");
         assert!(of(32).starts_with("12.0 ms  220.0 MB/s  2 servers"));
+    }
+
+    #[test]
+    fn figures_of_too_few_requests_are_published_as_the_priors() {
+        for (requests, expected) in [
+            (1, Basis::System),
+            (31, Basis::System),
+            (32, Basis::Requests),
+        ] {
+            let estimate = Estimate::new(&of(2), seen(samples(requests, 1)), Basis::System);
+            let from = estimate.from.unwrap();
+            let of = [
+                estimate.basis,
+                from.switching,
+                from.rate,
+                from.servers.unwrap(),
+            ];
+            assert_eq!(of, [expected; 4], "{requests} requests");
+        }
     }
 
     #[test]
