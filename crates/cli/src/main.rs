@@ -49,26 +49,32 @@ fn main() -> ExitCode {
         Ok(args) => args,
         Err(error) => {
             let error = explained(error, &typed);
-            // A closed pipe behind --help is no error.
-            let _ = error.print();
+            let printed = error.print();
             let asked_for = matches!(
                 error.kind(),
                 ErrorKind::DisplayHelp | ErrorKind::DisplayVersion
             );
-            return ExitCode::from(if asked_for { 0 } else { 2 });
+            return match (asked_for, printed) {
+                (true, Err(e)) => ended(&Failure::output(&e)),
+                (true, Ok(())) => ExitCode::SUCCESS,
+                (false, _) => ExitCode::from(2),
+            };
         }
     };
     #[cfg(feature = "mount")]
     forerun::mount::ending::survive_limits_of_files();
     match output().and_then(|mut out| forerun::run_in(&args, &environment, &mut out)) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => {
-            if !matches!(failure, Failure::OutputClosed) {
-                let _ = writeln!(io::stderr(), "forerun: {}", clean(&failure.to_string()));
-            }
-            failure.exit_code()
-        }
+        Err(failure) => ended(&failure),
     }
+}
+
+/// A closed pipe behind the output is no error to tell of.
+fn ended(failure: &Failure) -> ExitCode {
+    if !matches!(failure, Failure::OutputClosed) {
+        let _ = writeln!(io::stderr(), "forerun: {}", clean(&failure.to_string()));
+    }
+    failure.exit_code()
 }
 
 /// Standard output without the line buffer of `std`, which would copy every byte of a file.

@@ -111,19 +111,26 @@ fn a_reader_that_goes_away_is_no_error() {
 fn a_full_device_is_an_error() {
     let folder = Folder::new();
     let file = folder.file("a", &bytes(100));
-    let full = fs::File::options().write(true).open("/dev/full").unwrap();
-    let output = Command::new(cargo_bin!("forerun"))
-        .args(["read", &file])
-        .stdout(full)
-        .stderr(Stdio::piped())
-        .output()
-        .unwrap();
-    assert_eq!(output.status.code(), Some(1));
-    let message = String::from_utf8_lossy(&output.stderr);
-    assert!(
-        message.starts_with("forerun: cannot write the output: No space left"),
-        "{message}"
-    );
+    for words in [
+        &["read", &file][..],
+        &["--version"],
+        &["--help"],
+        &["help", "mount"],
+    ] {
+        let full = fs::File::options().write(true).open("/dev/full").unwrap();
+        let output = Command::new(cargo_bin!("forerun"))
+            .args(words)
+            .stdout(full)
+            .stderr(Stdio::piped())
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(1), "{words:?}");
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            message.starts_with("forerun: cannot write the output: No space left"),
+            "{words:?}: {message}"
+        );
+    }
 }
 
 #[test]
