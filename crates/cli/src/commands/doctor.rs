@@ -70,8 +70,11 @@ fn write(path: &Path, text: &str) -> Result<(), Failure> {
         .mode(0o600)
         .open(path)
         .map_err(unusable)?;
-    file.write_all(text.as_bytes())
-        .map_err(|e| Failure::broken(path, plain(&e)))
+    file.write_all(text.as_bytes()).map_err(|e| {
+        // A part of it would be sent, and be in the way of the next try.
+        let _ = std::fs::remove_file(path);
+        Failure::broken(path, plain(&e))
+    })
 }
 
 fn as_json(checks: &[Check]) -> String {

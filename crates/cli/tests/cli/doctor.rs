@@ -501,6 +501,20 @@ fn any_content_of_files_is_judged_without_a_panic() {
 }
 
 #[test]
+fn a_bundle_that_has_no_room_leaves_no_part_of_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let bundle = folder.path().join("bundle.txt");
+    let program = cargo_bin!("forerun");
+    // One block: of 512 bytes or of 1 KiB, by the shell.
+    let words = format!("ulimit -f 1; exec {program:?} doctor --bundle {bundle:?}");
+    let output = Command::new("sh").args(["-c", &words]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("bundle.txt: File too large"), "{said}");
+    assert!(!bundle.exists());
+}
+
+#[test]
 fn this_machine_is_answered_for_in_both_formats() {
     let folder = tempfile::tempdir().unwrap();
     let bundle = folder.path().join("bundle.txt");
