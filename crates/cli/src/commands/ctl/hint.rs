@@ -189,6 +189,7 @@ fn announce(socket: &Path, ranges: &[Range]) -> Result<Taken, Failure> {
         let ranges = part.to_vec();
         match ask_within(socket, &Question::Hint { ranges }, PATIENCE) {
             Ok(Answer::Hints(more)) => taken.add(&more),
+            Ok(Answer::Refused(why)) => return Err(Failure::unusable(socket, why)),
             Ok(other) => return Err(Failure::broken(socket, format!("not an answer: {other:?}"))),
             Err(failure) if taken.taken == 0 => return Err(failure),
             Err(failure) => {
