@@ -18,13 +18,13 @@ pub mod pread;
 pub mod uring;
 
 use std::io;
-use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
 
 use forerun_core::{Bytes, DeviceId, FileId, RequestId};
 
 use crate::arena::{Arena, Target};
 use crate::error::Error;
+use crate::foreign::guarded;
 use crate::source::{GiveUp, Source};
 
 /// All backends, the preferred one first. One entry a backend.
@@ -249,9 +249,9 @@ pub(crate) fn read_here(request: &mut Request) -> Outcome {
         return Err(libc::EBADF);
     };
     let read = || source.read(&mut request.target, request.offset, request.skip);
-    match panic::catch_unwind(AssertUnwindSafe(read)) {
-        Ok(Ok(n)) => Ok(n as u64),
-        Ok(Err(e)) => Err(e.raw_os_error().unwrap_or(libc::EIO)),
-        Err(_) => Err(libc::EIO),
+    match guarded(read) {
+        Some(Ok(n)) => Ok(n as u64),
+        Some(Err(e)) => Err(e.raw_os_error().unwrap_or(libc::EIO)),
+        None => Err(libc::EIO),
     }
 }

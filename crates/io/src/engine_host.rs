@@ -36,6 +36,7 @@ use crate::deferred_inputs::{DeferredInput, DeferredInputs};
 use crate::dispatch_queue::DispatchQueue;
 use crate::engine_state::EngineState;
 use crate::folder::OpensAhead;
+use crate::foreign::guarded;
 use crate::journal_file::JournalFile;
 use crate::settle::{Look, Looks, Settled};
 use crate::source::{GIVEN_UP, Source};
@@ -207,10 +208,10 @@ impl EngineHost {
             .is_some_and(|j| j.len() >= JOURNAL_CHUNK);
         drop(state);
         for waiter in woken {
-            waiter.wake();
+            guarded(|| waiter.wake());
         }
         for request in given_up {
-            request.ask();
+            guarded(|| request.ask());
         }
         self.submit();
         self.tell_host(orders);
@@ -255,6 +256,7 @@ impl EngineHost {
             request.is_given_up() || threads::is_clear(self.domain, request.target.runs())
         };
         while let Some(request) = self.dispatch_queue.begin(is_clear) {
+            let _turn = Turn(&self.dispatch_queue);
             if request.is_given_up() {
                 self.completed(request, Err(GIVEN_UP));
             } else if self.becomes_clear(&request) {
@@ -262,7 +264,6 @@ impl EngineHost {
             } else {
                 self.dispatch_queue.hold(request);
             }
-            self.dispatch_queue.end();
         }
     }
 
@@ -470,7 +471,7 @@ impl EngineHost {
 
     /// A request ended: the engine hears of it, if the file is still the one it wanted.
     fn completed(&self, mut request: Box<Request>, outcome: Outcome) {
-        // Until the lock is free: the end of a source may wait, or call the driver.
+        // Until the lock is free: the end of a source may wait, call the driver or panic.
         let source = request.source.clone();
         let ended = self.after_deferred(|state| {
             let Some(outcome) = Self::judge(state, &mut request, outcome) else {
@@ -489,7 +490,17 @@ impl EngineHost {
             }
             Some(request)
         });
-        drop((ended, source));
+        guarded(|| drop((ended, source)));
+    }
+}
+
+/// The turn of a thread at the dispatch queue, which also a panic of a backend or a source ends: all other requests
+/// would be left in the queue.
+struct Turn<'a>(&'a DispatchQueue);
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.0.end();
     }
 }
 

@@ -23,6 +23,7 @@ use forerun_core::{FolderId, Input, ReaderId};
 use crate::driver::Driver;
 use crate::engine_host::EngineHost;
 use crate::engine_state::EngineState;
+use crate::foreign::guarded;
 use crate::reader::Reader;
 
 /// Opens files ahead and closes them. Called on whatever thread made the engine decide, so it MUST
@@ -201,15 +202,17 @@ impl EngineHost {
                 continue;
             }
             if let Some((folder, entries)) = batch.take() {
-                host.open(folder, entries);
+                guarded(|| host.open(folder, entries));
             }
             match order {
                 Order::Open(folder, entry) => batch = Some((folder, vec![entry])),
-                Order::Close(reader) => host.close(reader),
+                Order::Close(reader) => {
+                    guarded(|| host.close(reader));
+                }
             }
         }
         if let Some((folder, entries)) = batch {
-            host.open(folder, entries);
+            guarded(|| host.open(folder, entries));
         }
     }
 }
@@ -225,5 +228,53 @@ impl Orders {
 
     pub(crate) fn take(&mut self) -> Vec<Order> {
         mem::take(&mut self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Config;
+    use crate::sync::Mutex;
+
+    use forerun_core::{Bytes, preset};
+
+    /// Counts its calls, and panics in each.
+    #[derive(Default)]
+    struct Panics(Mutex<u32>);
+
+    impl Panics {
+        fn called(&self) -> ! {
+            *self.0.lock() += 1;
+            std::panic::resume_unwind(Box::new(()))
+        }
+    }
+
+    impl OpensAhead for Panics {
+        fn open(&self, _: FolderId, _: Vec<u32>) {
+            self.called();
+        }
+
+        fn close(&self, _: ReaderId) {
+            self.called();
+        }
+    }
+
+    #[test]
+    fn a_host_that_panics_gets_every_order_and_harms_no_caller() {
+        let settings = preset::default().settings(Bytes(1 << 20)).unwrap();
+        let driver = Driver::new(Config::new(settings)).unwrap();
+        let host = Arc::new(Panics::default());
+        driver.open_ahead_with(host.clone());
+        let open = |folder, entry| Order::Open(FolderId(folder), entry);
+        let orders = [
+            open(0, 1),
+            open(0, 2),
+            open(1, 1),
+            Order::Close(ReaderId(0)),
+            open(0, 3),
+        ];
+        driver.engine_host().tell_host(orders.to_vec());
+        assert_eq!(*host.0.lock(), 4);
     }
 }

@@ -7,6 +7,7 @@
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicI32, Ordering};
 
+use crate::foreign::guarded;
 use crate::sync::Mutex;
 
 /// See the [module](self).
@@ -52,7 +53,7 @@ impl JournalFile {
             return;
         };
         if failed.is_none()
-            && let Err(error) = write.write_all(lines.as_bytes())
+            && let Err(error) = written(&mut **write, &lines)
         {
             tracing::error!("the journal ends here: {error}");
             let number = error.raw_os_error().unwrap_or(libc::EIO);
@@ -70,4 +71,10 @@ impl JournalFile {
             (None, None) => Ok(()),
         }
     }
+}
+
+/// Writes lines to a writer that may panic, on whatever thread has gathered enough of them.
+pub(crate) fn written(write: &mut dyn Write, lines: &str) -> io::Result<()> {
+    let result = guarded(|| write.write_all(lines.as_bytes()));
+    result.unwrap_or_else(|| Err(io::Error::other("the writer panicked")))
 }

@@ -37,6 +37,7 @@ mod engine_state;
 pub mod error;
 pub mod folder;
 pub mod footprint;
+mod foreign;
 pub mod generated;
 pub mod geometry;
 mod hazard;

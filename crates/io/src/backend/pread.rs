@@ -15,6 +15,7 @@ use std::io;
 use std::sync::Arc;
 
 use super::{Backend, Entry, Member, Request, Setup, Sink};
+use crate::foreign::guarded;
 use crate::source::Pending;
 use crate::sync::{AtomicBool, Mutex, Ordering};
 use in_order::InOrder;
@@ -78,13 +79,14 @@ impl Pool {
         }
     }
 
-    /// Lets the source carry a read out itself, if it can.
+    /// Lets the source carry a read out itself, if it can. In a panic it drops the read, which ends with an error.
     fn begin(&self, request: Box<Request>) -> Option<Box<Request>> {
         let Some(source) = request.source.clone() else {
             return Some(request);
         };
         let pending = Pending::new(request, self.sink.clone());
-        source.begin(pending).and_then(Pending::into_request)
+        let given_back = guarded(|| source.begin(pending)).flatten();
+        given_back.and_then(Pending::into_request)
     }
 
     /// The lanes as of now, each with its disk if it is one's.

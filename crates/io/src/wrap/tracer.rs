@@ -21,6 +21,7 @@ use super::Start;
 use crate::backend::{Backend, Outcome, Request, Sink};
 use crate::clock::nanos_since;
 use crate::error::Error;
+use crate::journal_file::written;
 use crate::sync::Mutex;
 
 /// The columns of a line, one word each.
@@ -86,7 +87,7 @@ impl Tracer {
 impl Lines {
     fn line(&mut self, line: &str) {
         if self.failed.is_none() {
-            self.failed = writeln!(self.write, "{line}").err();
+            self.failed = written(&mut *self.write, &format!("{line}\n")).err();
         }
     }
 }

@@ -30,13 +30,19 @@ struct Held {
     reads: Mutex<(u64, Option<HashMap<u64, Pending>>)>,
     /// How many were given up.
     given_up: AtomicU32,
+    /// Whether the function that gives a read up panics at its end.
+    panics: bool,
 }
 
 impl Held {
-    fn new() -> Arc<Self> {
+    fn new(panics: bool) -> Arc<Self> {
         let reads = Mutex::new((0, Some(HashMap::new())));
         let given_up = AtomicU32::default();
-        Arc::new(Self { reads, given_up })
+        Arc::new(Self {
+            reads,
+            given_up,
+            panics,
+        })
     }
 
     /// Keeps a read; gives it back if it may go on.
@@ -59,6 +65,9 @@ impl Held {
                 .and_then(|it| it.remove(&number));
             // Not before this returns.
             std::thread::spawn(move || drop(read));
+            if held.panics {
+                std::panic::resume_unwind(Box::new(()));
+            }
         });
         reads.1.as_mut().unwrap().insert(number, pending);
         None
@@ -170,11 +179,11 @@ fn read_whole(reader: Arc<Reader>) -> Receiver<bool> {
 }
 
 /// So many objects hang after their first bytes, in so much memory; others are read, then those.
-fn give_up(memory: u64, objects: usize, first: usize) {
+fn give_up(memory: u64, objects: usize, first: usize, panics: bool) {
     let case = format!("{objects} objects in {memory} bytes, {first} bytes come");
     let settings = preset::default().settings(Bytes(memory)).unwrap();
     let driver = Driver::new(Config::new(settings)).unwrap();
-    let held = Held::new();
+    let held = Held::new(panics);
     let open = |name: String, held| {
         let fronts = Mutex::default();
         let object = Arc::new(Object {
@@ -195,7 +204,8 @@ fn give_up(memory: u64, objects: usize, first: usize) {
         .collect();
     // Threads of the others may come to run after these: until one is given up, more are read.
     let begun = Instant::now();
-    let is_given_up = || held.given_up.load(Ordering::Relaxed) > 0;
+    // More than one where they panic: that of the first keeps no other.
+    let is_given_up = || held.given_up.load(Ordering::Relaxed) > u32::from(panics);
     for number in 0.. {
         let (_, live) = open(format!("live {number}"), None);
         assert_eq!(read_whole(live).recv_timeout(BOUND), Ok(true), "{case}");
@@ -223,16 +233,21 @@ fn give_up(memory: u64, objects: usize, first: usize) {
 fn objects_that_hang_are_given_up_and_others_are_read() {
     std::thread::scope(|scope| {
         for (memory, objects) in [(8, 12), (16, 40), (16, 100)] {
-            scope.spawn(move || give_up(memory << 20, objects, 0));
+            scope.spawn(move || give_up(memory << 20, objects, 0, false));
         }
     });
+}
+
+#[test]
+fn a_function_that_panics_has_given_its_read_up() {
+    give_up(8 << 20, 12, 0, true);
 }
 
 #[test]
 fn what_came_before_a_read_was_given_up_is_not_asked_for_again() {
     std::thread::scope(|scope| {
         for first in [4096, 65536, 100_000] {
-            scope.spawn(move || give_up(16 << 20, 24, first));
+            scope.spawn(move || give_up(16 << 20, 24, first, false));
         }
     });
 }

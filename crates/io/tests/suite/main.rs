@@ -18,6 +18,7 @@ mod hung;
 mod journal;
 mod looks;
 mod page;
+mod panics;
 mod reads;
 #[path = "../../../skipped.rs"]
 mod skipped;
