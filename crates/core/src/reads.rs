@@ -5,7 +5,7 @@
 //!
 //! Example: reads 1, 2 and 3 are under way, 2 and 3 are starved. A frame comes free: 2 is tried, and 3 after it.
 
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 
 use crate::detect::Access;
@@ -40,11 +40,14 @@ impl Read {
 #[derive(Debug, Default)]
 pub(crate) struct Reads {
     under_way: BTreeMap<ReadId, Read>,
+    /// Their numbers by reader: the end of one goes through no other's reads.
+    of_reader: BTreeSet<(ReaderId, ReadId)>,
     starved: VecDeque<ReadId>,
 }
 
 impl Reads {
     pub(crate) fn begin(&mut self, id: ReadId, read: Read) {
+        self.of_reader.insert((read.reader, id));
         let before = self.under_way.insert(id, read);
         debug_assert!(before.is_none(), "a number is one read's");
     }
@@ -59,18 +62,20 @@ impl Reads {
 
     /// It has its answer, and is in no list.
     pub(crate) fn end(&mut self, id: ReadId) -> Option<Read> {
-        self.under_way.remove(&id)
+        let read = self.under_way.remove(&id)?;
+        self.of_reader.remove(&(read.reader, id));
+        Some(read)
     }
 
     /// A reader closes: its reads are gone from all lists, in the order of their numbers.
     pub(crate) fn abandon(&mut self, reader: ReaderId) -> Vec<(ReadId, Read)> {
-        let its = self.under_way.iter().filter(|(_, r)| r.reader == reader);
-        let its: Vec<ReadId> = its.map(|(id, _)| *id).collect();
-        let gone = its
-            .into_iter()
-            .filter_map(|id| self.under_way.remove_entry(&id));
+        let its = (reader, ReadId(0))..=(reader, ReadId(u32::MAX));
+        let its: Vec<ReadId> = self.of_reader.range(its).map(|(_, id)| *id).collect();
+        let gone = its.iter().filter_map(|id| Some((*id, self.end(*id)?)));
         let gone: Vec<_> = gone.collect();
-        self.starved.retain(|id| self.under_way.contains_key(id));
+        if !gone.is_empty() {
+            self.starved.retain(|id| self.under_way.contains_key(id));
+        }
         gone
     }
 

@@ -7,6 +7,8 @@
 //!
 //! It does not submit, wake or write anything itself: those take time, or come back in.
 
+mod readers;
+
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::mem;
@@ -17,8 +19,7 @@ use forerun_core::journal::Entry;
 use forerun_core::layout::LayoutMap;
 use forerun_core::table::{Table, flag};
 use forerun_core::{
-    Bytes, DeviceId, Engine, Fetch, FileId, Input, Ledger, Nanos, Output, Placement, Profile,
-    ReadId, ReaderId, RequestId, Served,
+    Bytes, DeviceId, Engine, Fetch, FileId, Input, Output, Placement, Profile, ReaderId, RequestId,
 };
 
 use crate::arena::{Arena, Target};
@@ -29,13 +30,12 @@ use crate::deferred_inputs::{DeferredInput, DeferredInputs};
 use crate::folder::{Order, Orders};
 use crate::geometry::{DiskMember, Geometry};
 use crate::numbers::Numbered;
-use crate::owner::Owned;
 use crate::placing::Placing;
-use crate::reader::Position;
 use crate::settle::Looks;
 use crate::source::{GiveUp, Identity, Key};
 use crate::trimming::Trimming;
 use crate::wait::Waiter;
+use readers::OpenReader;
 
 /// Where a file lies.
 #[derive(Clone, Copy, Debug)]
@@ -94,7 +94,7 @@ pub(crate) struct EngineState {
     /// Lines not written yet, if a journal is kept.
     pub(crate) journal: Option<String>,
     pub(crate) catalog: Catalog,
-    readers: Numbered<Arc<Position>>,
+    readers: Numbered<OpenReader>,
     reads: Numbered<(ReaderId, Arc<Waiter>)>,
     devices: HashMap<u64, DeviceId>,
     taken: Vec<DeferredInput>,
@@ -193,7 +193,7 @@ impl EngineState {
         deferred.take(&mut taken);
         for event in taken.drain(..) {
             if let DeferredInput::Release(read) = event {
-                self.reads.remove(read.0);
+                self.end_read(read);
             }
             self.feed(event.into());
         }
@@ -289,32 +289,10 @@ impl EngineState {
         device
     }
 
-    /// Numbers a reader and opens it.
-    pub(crate) fn open(&mut self, file: FileId, position: Arc<Position>) -> ReaderId {
-        let reader = ReaderId(self.readers.insert(position));
-        self.feed(Input::Open { reader, file });
-        reader
-    }
-
     /// Whether the version of a file is still the one of this number.
     pub(crate) fn is_version(&self, file: FileId, count: u64) -> bool {
         let known = self.catalog.get(file);
         known.is_some_and(|known| known.version.count() == count)
-    }
-
-    /// Closes a reader. The engine answers its reads no more: its waiters, to be dropped without the lock.
-    pub(crate) fn close(&mut self, reader: ReaderId, file: FileId) -> Vec<Arc<Waiter>> {
-        let Some(position) = self.readers.get(reader.0).cloned() else {
-            return Vec::new();
-        };
-        self.report_hits(reader, &position);
-        self.feed(Input::Close { reader });
-        self.readers.remove(reader.0);
-        self.catalog.closed(file, reader);
-        let reads = self.reads.iter().filter(|(_, (of, _))| *of == reader);
-        let reads: Vec<u32> = reads.map(|(read, _)| read).collect();
-        let waiters = reads.into_iter().filter_map(|read| self.reads.remove(read));
-        waiters.map(|(_, waiter)| waiter).collect()
     }
 
     /// The least and the most memory a limit may allow.
@@ -347,51 +325,6 @@ impl EngineState {
         while let Some(file) = self.catalog.take_closed(left) {
             self.feed(Input::Forget { file });
         }
-    }
-
-    /// Begins a read whose answer goes to `waiter`.
-    pub(crate) fn begin_read(
-        &mut self,
-        reader: ReaderId,
-        waiter: Arc<Waiter>,
-        read: impl FnOnce(ReadId) -> Input,
-    ) {
-        let number = ReadId(self.reads.insert((reader, waiter)));
-        self.feed(read(number));
-    }
-
-    fn serve(&mut self, read: ReadId, served: Served) {
-        let Some((_, waiter)) = self.reads.get(read.0).cloned() else {
-            return;
-        };
-        waiter.answer(read, served);
-        self.woken.push(waiter);
-        match served {
-            Served::Blocks { .. } => self.answered = true,
-            Served::Failed { .. } | Served::End => {
-                self.reads.remove(read.0);
-            }
-        }
-    }
-
-    fn report_hits(&mut self, reader: ReaderId, position: &Position) {
-        let blocks = position.take_hits();
-        if blocks > 0 {
-            self.feed(Input::Hits { reader, blocks });
-        }
-    }
-
-    /// The counters, hits so far included.
-    pub(crate) fn ledger(&mut self) -> Ledger {
-        let readers: Vec<_> = self
-            .readers
-            .iter()
-            .map(|(n, p)| (ReaderId(n), p.clone()))
-            .collect();
-        for (reader, position) in readers {
-            self.report_hits(reader, &position);
-        }
-        self.engine.ledger()
     }
 
     /// Turns a fetch into a request for the frames its blocks have right now.
@@ -496,29 +429,6 @@ impl EngineState {
     /// Whether any method decides by the time that owners compute.
     pub(crate) fn uses_cpu_time(&self) -> bool {
         self.engine.uses_cpu_time()
-    }
-
-    /// The open readers whose owner is known.
-    pub(crate) fn owned(&self) -> Vec<Owned> {
-        let readers = self.readers.iter().filter_map(|(number, position)| {
-            Some(Owned {
-                reader: ReaderId(number),
-                thread: position.owner.thread()?,
-                position: position.clone(),
-            })
-        });
-        readers.collect()
-    }
-
-    /// Owners have computed for so long, as far as their readers are open still.
-    pub(crate) fn tell_cpu_times(&mut self, times: &[(Owned, Nanos)]) {
-        for (owned, time) in times {
-            let (reader, time) = (owned.reader, *time);
-            let now = self.readers.get(reader.0);
-            if now.is_some_and(|now| Arc::ptr_eq(now, &owned.position)) {
-                self.feed(Input::CpuTime { reader, time });
-            }
-        }
     }
 
     /// Whether there is room for a hint of so many blocks; none if no method follows hints.

@@ -170,17 +170,24 @@ impl Engine {
     /// given to other reads.
     fn abandon_reads(&mut self, reader: ReaderId) {
         let reads = self.reads.abandon(reader);
-        for (id, read) in reads {
+        let mut awaited_from = Vec::new();
+        for (_, read) in reads {
             self.memory.charge(-READ_BYTES);
             let awaited = self.memory.table.find(read.file, read.access.block);
             if let Some(found) = awaited.filter(|found| found.flags & flag::FILLING != 0) {
-                let request = RequestId(self.memory.request_of(found.frame));
-                if let Some(request) = self.queues.request_mut(request) {
-                    request.waiters.retain(|waiter| *waiter != id);
-                }
+                awaited_from.push(RequestId(self.memory.request_of(found.frame)));
             }
             for frame in read.pinned {
                 self.memory.unpin(frame);
+            }
+        }
+        // Once for each request, however many of the reads wait for it.
+        awaited_from.sort_unstable();
+        awaited_from.dedup();
+        for request in awaited_from {
+            if let Some(request) = self.queues.request_mut(request) {
+                let waiters = &mut request.waiters;
+                waiters.retain(|waiter| self.reads.get(*waiter).is_some());
             }
         }
     }
