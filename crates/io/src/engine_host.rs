@@ -38,6 +38,7 @@ use crate::engine_state::EngineState;
 use crate::folder::OpensAhead;
 use crate::foreign::guarded;
 use crate::journal_file::JournalFile;
+use crate::reader::Position;
 use crate::settle::{Look, Looks, Settled};
 use crate::source::{GIVEN_UP, Source};
 use crate::sync::{Condvar, Mutex, MutexGuard};
@@ -313,17 +314,29 @@ impl EngineHost {
     }
 
     /// Has the engine fetch blocks and calls once they are there (or would have to be asked for in
-    /// earnest: the file changed, an error, the end of the run). Nothing is held until then.
-    pub(crate) fn call_when_there(&self, ask: &Ask, wants: Wants, call: Call) {
-        let refused = self.after_deferred(|state| {
-            if state.stopped || !state.is_version(ask.file, ask.version) {
-                return Some(call);
+    /// earnest: the file changed, an error, the end of the run). Nothing is held until then. The call does not come if
+    /// the reader of this position has closed.
+    pub(crate) fn call_when_there(
+        &self,
+        ask: &Ask,
+        position: &Arc<Position>,
+        wants: Wants,
+        call: Call,
+    ) {
+        let mut call = Some(call);
+        let is_open = self.after_deferred(|state| {
+            let is_open = state.is_open(ask.reader, position);
+            if is_open
+                && !state.stopped
+                && state.is_version(ask.file, ask.version)
+                && let Some(call) = call.take()
+            {
+                let input = |read| ask.input(read, wants);
+                state.begin_read(ask.reader, Waiter::calling(call), input);
             }
-            let input = |read| ask.input(read, wants);
-            state.begin_read(ask.reader, Waiter::calling(call), input);
-            None
+            is_open
         });
-        if let Some(call) = refused {
+        if let Some(call) = call.filter(|_| is_open) {
             call(FAILED);
         }
     }

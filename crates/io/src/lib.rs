@@ -53,6 +53,7 @@ mod placing;
 pub mod position;
 mod prior;
 pub mod reader;
+mod segments;
 pub mod served;
 mod settle;
 pub mod source;

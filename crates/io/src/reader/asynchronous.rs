@@ -25,7 +25,7 @@ use futures_io::{AsyncRead, AsyncSeek};
 use super::Reader;
 use crate::sync::Mutex;
 
-/// Most bytes of one read: several requests of a fast device. The engine lets a read wait for 16 MiB at most.
+/// Most bytes of one read: several requests of a fast device, and less than the blocks that the engine takes at once.
 const PIECE_MAX: usize = 1 << 20;
 
 /// How often bytes that came may be given up before they are copied: others need the memory more.

@@ -20,15 +20,18 @@ use forerun_core::{Block, Served};
 use super::Reader;
 use crate::engine_host::Ask;
 use crate::hit::{Hits, NOT_HERE};
+use crate::segments::Segments;
 use crate::span::Span;
+use crate::wait::Call;
 
 impl Reader {
     /// Has these bytes fetched as a read would, and calls with true once they are there: no buffer
     /// is needed before. With false where only a read can tell the error. They may be given up
-    /// again between the call and the read, which then waits for them.
+    /// again between the call and the read, which then waits for them: the first of more than
+    /// [`resident_max`](Self::resident_max) perhaps before the last are there.
     ///
     /// The call comes once, on whatever thread brings the last of them, perhaps on this one before
-    /// this returns; it must be short and may not come back in here. A reader that is dropped before
+    /// this returns; it must be short and may not come back in here. A panic in it ends in it. A reader that is dropped before
     /// drops its calls, which then never come. `fresh` says that these bytes are asked for the first time.
     pub fn when_resident(
         &self,
@@ -81,6 +84,20 @@ impl Reader {
                 Served::Blocks { .. } => Err(io::Error::from_raw_os_error(libc::EAGAIN)),
             });
         };
+        if let Some(segments) = self.segments(offset, bytes, fresh, wants, Box::new(call)) {
+            segments.go_on();
+        }
+    }
+
+    /// The segments of these bytes; of none that lie past the end, which are there at once.
+    fn segments(
+        &self,
+        offset: u64,
+        bytes: usize,
+        fresh: bool,
+        wants: Wants,
+        call: Call,
+    ) -> Option<Box<Segments>> {
         // Before the size: one of a later version is refused then.
         let version = self.version.count();
         let end = offset.saturating_add(bytes as u64);
@@ -88,10 +105,11 @@ impl Reader {
         let shift = self.engine_host.block_shift;
         let first = u32::try_from(offset >> shift);
         let (Ok(first), true) = (first, offset < end) else {
-            return call(Served::End);
+            call(Served::End);
+            return None;
         };
         let count = end.div_ceil(1 << shift) - u64::from(first);
-        let ask = Ask {
+        let whole = Ask {
             reader: self.id,
             file: self.file,
             version,
@@ -101,8 +119,8 @@ impl Reader {
             count: u32::try_from(count).unwrap_or(u32::MAX),
             fresh,
         };
-        self.engine_host
-            .call_when_there(&ask, wants, Box::new(call));
+        let (engine_host, position) = (self.engine_host.clone(), self.position.clone());
+        Some(Segments::new(engine_host, position, whole, wants, call))
     }
 
     /// Most bytes that are sure to be resident at once, if other readers leave them: those of a quarter of the blocks
@@ -168,5 +186,35 @@ impl Reader {
         let counted = if fresh { taken } else { 0 };
         self.position.came_to(span.previous, guess, counted);
         Some(span.taken())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use forerun_core::{Bytes, preset};
+
+    use super::*;
+    use crate::{Config, Driver};
+
+    #[test]
+    fn segments_of_a_reader_that_closed_are_not_asked_for_by_the_next_of_its_number() {
+        let settings = preset::default().settings(Bytes(1 << 20)).unwrap();
+        let driver = Driver::new(Config::new(settings)).unwrap();
+        let open = |index| driver.open_generated(1, index, 1 << 30).unwrap();
+        for bytes in [4096, 100 << 20] {
+            let reader = open(1);
+            let (tell, told) = channel();
+            let call = move |_| tell.send(()).unwrap();
+            let segments = reader.segments(0, bytes, true, Wants::Presence, Box::new(call));
+            let closed = reader.id();
+            drop(reader);
+            let next = open(2);
+            assert_eq!(next.id(), closed);
+            segments.unwrap().go_on();
+            assert!(told.recv().is_err(), "the call is dropped");
+        }
+        assert_eq!(driver.ledger().reads, 0);
     }
 }

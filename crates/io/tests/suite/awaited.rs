@@ -1,11 +1,15 @@
 //! Bytes that are awaited first and read later: the call comes once, whatever happens, the read
 //! then finds them, and they are counted once.
 
+use std::io;
+use std::sync::Arc;
 use std::sync::mpsc::channel;
 
 use forerun_baselines::PRESETS;
 use forerun_core::{Bytes, Nanos, preset};
 use forerun_emulated::Emulation;
+use forerun_io::arena::Target;
+use forerun_io::source::{Key, Source};
 use forerun_io::{Config, Driver, FaultPlan, Reader, generated};
 
 const SEED: u64 = 17;
@@ -124,6 +128,79 @@ fn a_copy_that_finds_only_the_front_of_its_bytes_counts_nothing() {
     let ledger = driver.finish().unwrap();
     ledger.check().unwrap();
     assert_eq!(ledger.reads, 2 * FRONT as u64 / 4096);
+}
+
+/// More blocks than the engine takes at once, which nothing fetches ahead.
+#[test]
+fn a_call_says_that_bytes_are_there_once_all_of_them_are() {
+    let none = forerun_baselines::preset("none").unwrap();
+    for (block_bytes, bytes) in [(4096, 40_u64 << 20), (512, 5 << 20)] {
+        let mut settings = none.settings(Bytes(64 << 20)).unwrap();
+        settings.block_bytes = block_bytes;
+        let driver = Driver::new(Config::new(settings)).unwrap();
+        let reader = driver.open_generated(SEED, 1, 2 * bytes).unwrap();
+        for (round, idle) in [(1, false), (2, false), (2, true)] {
+            let (tell, told) = channel();
+            let call = move |there| tell.send(there).unwrap();
+            match idle {
+                true => reader.when_resident_idle(700, bytes as usize, call),
+                false => reader.when_resident(700, bytes as usize, round == 1, call),
+            }
+            assert!(told.recv().unwrap());
+            assert!(reader.is_resident(700, bytes as usize), "{block_bytes}");
+        }
+        let mut read = vec![0; bytes as usize];
+        assert_eq!(
+            reader.read_resident_at(&mut read, 700, false),
+            Some(read.len())
+        );
+        assert_eq!(generated::check(SEED, 1, 700, &read), Ok(()));
+        drop(reader);
+        let ledger = driver.finish().unwrap();
+        ledger.check().unwrap();
+        let block_bytes = u64::from(block_bytes);
+        let blocks = (700 + bytes).div_ceil(block_bytes) - 700 / block_bytes;
+        assert_eq!(
+            (ledger.prefetched + ledger.demanded, ledger.refused_inputs),
+            (blocks, 0)
+        );
+    }
+}
+
+/// Has the front of its bytes and no other.
+#[derive(Debug)]
+struct Front(u64);
+
+impl Source for Front {
+    fn key(&self) -> Key {
+        let (name, version) = ("front".into(), "1".into());
+        Key::Object { name, version }
+    }
+
+    fn bytes(&self) -> io::Result<u64> {
+        Ok(1 << 30)
+    }
+
+    fn read(&self, target: &mut Target, offset: u64, skip: usize) -> io::Result<usize> {
+        if offset >= self.0 {
+            return Err(io::Error::from_raw_os_error(libc::ENODATA));
+        }
+        let end = target.bytes();
+        target.fill(skip, end, |_, memory| memory.fill(7));
+        Ok(end)
+    }
+}
+
+#[test]
+fn a_call_has_the_error_of_any_of_its_bytes() {
+    let driver = Driver::new(config(64 << 20)).unwrap();
+    let reader = driver.open_source(Arc::new(Front(20 << 20))).unwrap();
+    for (bytes, error) in [(17 << 20, None), (24 << 20, Some(libc::ENODATA))] {
+        let (tell, told) = channel();
+        reader.when_resident_or_failed(0, bytes, true, move |there| tell.send(there).unwrap());
+        let told = told.recv().unwrap().err();
+        assert_eq!(told.and_then(|told| told.raw_os_error()), error, "{bytes}");
+    }
 }
 
 #[test]
