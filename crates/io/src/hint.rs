@@ -75,9 +75,12 @@ fn run_of(reader: &Reader, offset: u64, bytes: u64, shift: u32) -> Option<Announ
 }
 
 impl EngineState {
-    /// Hands in hints; how many, until there is no room for the next. Those without blocks, or that
-    /// no policy wants, count as taken.
+    /// Hands in hints; how many, until there is no room for the next. Those without blocks, that
+    /// no policy wants, or that come after the end count as taken.
     fn hint(&mut self, runs: &[Option<AnnouncedRun>]) -> usize {
+        if self.stopped {
+            return runs.len();
+        }
         for (at, run) in runs.iter().enumerate() {
             let Some(run) = run else { continue };
             match self.takes_hint(run.count) {
@@ -91,7 +94,7 @@ impl EngineState {
 
     /// No hint follows at once: now something may be decided by them.
     fn end_hints(&mut self, reader: ReaderId) {
-        if self.takes_hint(0).is_some() {
+        if !self.stopped && self.takes_hint(0).is_some() {
             let (first, count) = (Block(0), 0);
             let run = AnnouncedRun {
                 reader,

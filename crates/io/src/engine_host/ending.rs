@@ -9,7 +9,7 @@ use std::time::Instant;
 use super::EngineHost;
 
 impl EngineHost {
-    /// Forbids reads from now on, waits until nothing is in flight, and halts the backend. False if
+    /// Forbids reads and hints from now on, waits until nothing is in flight, and halts the backend. False if
     /// something still was when the time was over: then nothing is halted, ever.
     pub(crate) fn halt(&self, until: Option<Instant>) -> bool {
         let mut state = self.state.lock();
@@ -24,8 +24,10 @@ impl EngineHost {
                 }
             }
         }
-        drop(state);
+        // Under the lock: a request that the engine makes later finds it halted, and no request was made before. It would
+        // be put where no thread of the backend takes it.
         self.halted.store(true, Ordering::Release);
+        drop(state);
         let abandoned = self.abandoned.load(Ordering::Acquire);
         match self.backend.get() {
             // Its end would wait for the thread that hangs, in any thread that dropped it.

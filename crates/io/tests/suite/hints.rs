@@ -271,3 +271,14 @@ fn a_file_that_changes_drops_its_hints_and_is_read_as_it_is_now() {
     ledger.check().unwrap();
     assert!(ledger.hints_dropped > 0 && ledger.hints_read <= 40);
 }
+
+#[test]
+fn hints_after_the_end_are_taken_and_fetch_nothing() {
+    let driver = driver(settings("aggressive", 16 << 20));
+    let readers = open(&driver, 2);
+    let ended = driver.finish().unwrap();
+    let order = order(2);
+    let hints = order.iter().map(|(file, at)| (&readers[*file], *at, PIECE));
+    assert_eq!(driver.hint(hints).unwrap(), order.len());
+    assert_eq!(driver.ledger(), ended);
+}
