@@ -25,6 +25,9 @@ use crate::events::Request;
 const SECTOR: u64 = 512;
 /// Requests that never complete are forgotten: no device has more at a time.
 const OUTSTANDING_MAX: usize = 1 << 16;
+/// Requests that were sent so long ago are forgotten, too: the kernel ends a command after 30 s (`/sys/block/*/device/timeout`), and tries once
+/// more. A completion that was not seen would otherwise keep its disk busy and its readers late for ever.
+const FORGOTTEN_AFTER: u64 = 60_000_000_000;
 /// Costs of flash before its requests are measured: a command, and the rate of a cheap drive.
 const FLASH: (u64, u64) = (100_000, 2_000_000_000);
 /// Requests a second that are one too many, twice as many events.
@@ -128,7 +131,7 @@ impl Disks {
         oldest.min().unwrap_or(Nanos(u64::MAX))
     }
 
-    /// Requests are not seen any more for a while: none is taken to be under way.
+    /// Requests are not seen for a while, or some were not: none is taken to be under way.
     pub fn blind(&mut self) {
         for (_, disk) in &mut self.disks {
             disk.requests.clear();
@@ -263,10 +266,22 @@ impl Disk {
     }
 
     fn take_work(&mut self, now: Nanos) -> Work {
+        self.forget(now);
         if !self.requests.is_empty() {
             self.rest(now);
         }
         std::mem::take(&mut self.work)
+    }
+
+    /// Forgets requests whose completion was not seen.
+    fn forget(&mut self, now: Nanos) {
+        let is_old = |sent: Nanos| now.since(sent).0 > FORGOTTEN_AFTER;
+        while let Some((sent, sector)) = self.order.front().filter(|(sent, _)| is_old(*sent)) {
+            if self.requests.get(sector).is_some_and(|r| r.sent == *sent) {
+                self.requests.remove(sector);
+            }
+            self.order.pop_front();
+        }
     }
 
     fn oldest(&mut self) -> Nanos {
@@ -419,6 +434,36 @@ mod tests {
         assert_eq!(disks.take_work(Nanos(2000)), work(0, 1000));
         disks.blind();
         assert_eq!(disks.take_work(Nanos(3000)), work(0, 0));
+    }
+
+    #[test]
+    fn a_request_whose_completion_was_not_seen_keeps_its_disk_busy_for_a_minute() {
+        const SECOND: u64 = 1_000_000_000;
+        let mut disks = disks(true);
+        let saw = |disks: &mut Disks, time: u64, is_complete, sector| {
+            let (device, sectors, time) = (7, 8, Nanos(time * SECOND));
+            disks.saw(&Request {
+                time,
+                is_complete,
+                device,
+                sector,
+                sectors,
+            });
+        };
+        saw(&mut disks, 1, false, 100);
+        saw(&mut disks, 40, false, 200);
+        let busy = |disks: &mut Disks, time: u64| disks.take_work(Nanos(time * SECOND)).busy.0;
+        assert_eq!(busy(&mut disks, 61), 60 * SECOND);
+        assert_eq!(disks.oldest(), Nanos(SECOND));
+        assert_eq!(busy(&mut disks, 62), SECOND, "of the other one");
+        assert_eq!(disks.oldest(), Nanos(40 * SECOND));
+        saw(&mut disks, 63, true, 200);
+        assert_eq!(busy(&mut disks, 64), SECOND);
+        assert_eq!(disks.oldest(), Nanos(u64::MAX));
+        assert_eq!(busy(&mut disks, 65), 0);
+        // One that was forgotten comes back all the same.
+        saw(&mut disks, 66, true, 100);
+        assert_eq!(busy(&mut disks, 67), 0);
     }
 
     #[test]

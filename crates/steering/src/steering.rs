@@ -208,6 +208,11 @@ impl<D: Clone + Default + PartialEq> Steering<D> {
         }
     }
 
+    /// Events were lost, and among them perhaps the completions of requests that are taken to be under way.
+    pub fn lost(&mut self) {
+        self.disks.iter_mut().for_each(Disks::blind);
+    }
+
     /// The kernel's readahead was asked for a page of a file on this file system.
     ///
     /// # Errors

@@ -184,6 +184,31 @@ fn file_systems_on_one_disk_are_both_told_of_its_requests() {
 }
 
 #[test]
+fn after_a_loss_no_request_is_taken_to_be_under_way() {
+    let mut steering = steering(2);
+    for sector in 0..3 {
+        steering.request(&Request {
+            time: Nanos(SECOND + sector),
+            is_complete: false,
+            device: 7,
+            sector,
+            sectors: 1,
+        });
+    }
+    assert!(
+        steering
+            .disks
+            .iter_mut()
+            .all(|of| of.oldest() == Nanos(SECOND))
+    );
+    steering.lost();
+    for disks in &mut steering.disks {
+        assert_eq!(disks.oldest(), Nanos(u64::MAX));
+        assert_eq!(disks.take_work(Nanos(2 * SECOND)).busy, Nanos(0));
+    }
+}
+
+#[test]
 fn the_error_that_ends_a_journal_is_kept() {
     let (mut steering, mut kernel) = (steering(1), Notes::default());
     kernel.has_journal = true;

@@ -338,6 +338,7 @@ impl Watch {
             self.answer();
             self.take_done();
             self.rings.take(&mut records);
+            let lost = self.counts.lost;
             for record in &records {
                 match record {
                     Record::Ahead(event) => self.ahead(event),
@@ -345,6 +346,10 @@ impl Watch {
                     Record::Request(request) => self.steering.request(request),
                     Record::Lost(count) => self.counts.lost += count,
                 }
+            }
+            // The record of a loss is sorted before all others, and requests of these may have been sent before the loss.
+            if self.counts.lost > lost {
+                self.steering.lost();
             }
             if self.now().0 >= next {
                 next = self.now().0 + TICK;
