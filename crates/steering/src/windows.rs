@@ -92,7 +92,8 @@ pub struct Windows {
     profile: Profile,
     journal: Option<Box<dyn Write>>,
     journal_error: Option<io::Error>,
-    flights: VecDeque<Flight>,
+    /// By the number of the stream, in the order in which they were sent.
+    flights: Vec<VecDeque<Flight>>,
     /// By number; none if that is free.
     streams: Vec<Option<Place>>,
     free: Vec<u32>,
@@ -139,7 +140,7 @@ impl Windows {
             profile: profile.clone(),
             journal,
             journal_error: None,
-            flights: VecDeque::new(),
+            flights: Vec::new(),
             streams: Vec::new(),
             free: Vec::new(),
             now: Nanos(0),
@@ -182,6 +183,7 @@ impl Windows {
             Some(number) => number,
             None if self.streams.len() < STREAMS_MAX as usize => {
                 self.streams.push(None);
+                self.flights.push(VecDeque::new());
                 self.streams.len() as u32 - 1
             }
             None => return None,
@@ -217,7 +219,7 @@ impl Windows {
             return;
         }
         let (file, reader) = (FileId(number.0), ReaderId(number.0));
-        self.arrived(now, |flight| flight.extent.file == file);
+        self.arrived(now, number, |_| true);
         self.feed(now, Input::Close { reader });
         self.feed(now, Input::Forget { file });
         self.free.push(number.0);
@@ -232,18 +234,13 @@ impl Windows {
             return None;
         }
         let next = last.checked_add(1)?;
-        let file = FileId(number.0);
         let waits = oldest <= place.seen;
         let mut window = None;
         // One block after the other, because windows open on the way whose blocks were there, too.
         for block in place.next..=last {
-            self.arrived(now, |flight| {
-                let Extent { first, .. } = flight.extent;
-                let is_there = match waits {
-                    true => flight.extent.end() <= u64::from(last),
-                    false => first.0 <= last,
-                };
-                flight.extent.file == file && is_there
+            self.arrived(now, number, |extent| match waits {
+                true => extent.end() <= u64::from(last),
+                false => extent.first.0 <= last,
             });
             window = self.read(now, number, block).or(window);
         }
@@ -304,19 +301,20 @@ impl Windows {
         let mut is_served = self.feed_with(now, input, &mut opened);
         // It waits for a fetch that is under way: the reader waited, too.
         while !is_served {
-            let of = |flight: &Flight| flight.extent.file == file;
-            let place = self.flights.iter().position(of)?;
-            let flight = self.flights.remove(place)?;
+            let flight = self.flights.get_mut(number.0 as usize)?.pop_front()?;
             is_served = self.complete(now, flight.request, &mut opened);
         }
         opened.pages()
     }
 
-    /// Completes the fetches of which this is true.
-    fn arrived(&mut self, now: Nanos, mut is_there: impl FnMut(&Flight) -> bool) {
+    /// Completes the fetches of a stream of which this is true.
+    fn arrived(&mut self, now: Nanos, number: Number, is_there: impl Fn(&Extent) -> bool) {
+        let Some(flights) = self.flights.get_mut(number.0 as usize) else {
+            return;
+        };
         let mut there = Vec::new();
-        self.flights.retain(|flight| {
-            let is = is_there(flight);
+        flights.retain(|flight| {
+            let is = is_there(&flight.extent);
             there.extend(is.then_some(flight.request));
             !is
         });
@@ -358,7 +356,8 @@ impl Windows {
                     Output::Serve { .. } => is_served = true,
                     Output::Cancel { request } => {
                         // Nothing was asked of a disk, so nothing is given up but the wait.
-                        self.flights.retain(|flight| flight.request != request);
+                        let flights = self.flights.iter_mut();
+                        flights.for_each(|of| of.retain(|flight| flight.request != request));
                         self.cancelled_small(request);
                         let outcome = FetchOutcome::Cancelled { blocks: 0 };
                         inputs.push_back(Input::Completed { request, outcome });
@@ -381,10 +380,10 @@ impl Windows {
             let outcome = FetchOutcome::Done;
             return Some(Input::Completed { request, outcome });
         }
-        self.flights.push_back(Flight {
-            request,
-            extent: fetch.extent,
-        });
+        let extent = fetch.extent;
+        if let Some(flights) = self.flights.get_mut(extent.file.0 as usize) {
+            flights.push_back(Flight { request, extent });
+        }
         None
     }
 
