@@ -13,7 +13,7 @@
 //! A page that the kernel read ahead and that is missing when the stream comes to it was given up meanwhile:
 //! *thrashing*, and the windows of its domain become shorter.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use forerun_core::Nanos;
 
@@ -91,10 +91,15 @@ pub enum Of {
     None,
 }
 
+type AtEnd = HashMap<u32, HashSet<FileKey>>;
+
 /// All streams.
 #[derive(Debug, Default)]
 pub struct Streams {
     files: HashMap<FileKey, Vec<Stream>>,
+    /// By thread, the files of its streams that were at their end when they were seen last. Of thousands of streams these are
+    /// the few that go when their thread begins another.
+    at_end: AtEnd,
     count: usize,
 }
 
@@ -126,8 +131,7 @@ impl Streams {
     /// Begins a stream.
     pub fn begin(&mut self, key: FileKey, event: &Ahead, pages: u64, steered: Steered) -> usize {
         self.count += 1;
-        let streams = self.files.entry(key).or_default();
-        streams.push(Stream {
+        let stream = Stream {
             process: event.process,
             thread: event.thread,
             first: event.index,
@@ -142,7 +146,10 @@ impl Streams {
             set: None,
             is_ours: false,
             steered,
-        });
+        };
+        note_end(&mut self.at_end, key, &stream);
+        let streams = self.files.entry(key).or_default();
+        streams.push(stream);
         streams.len() - 1
     }
 
@@ -151,15 +158,17 @@ impl Streams {
         self.files.get_mut(&key)?.get_mut(place)
     }
 
-    /// An event was seen of it.
+    /// An event was seen of it, and its window is known.
     pub fn saw(&mut self, key: FileKey, place: usize, event: &Ahead) {
-        if let Some(stream) = self.get(key, place) {
+        let streams = self.files.get_mut(&key);
+        if let Some(stream) = streams.and_then(|streams| streams.get_mut(place)) {
             stream.every = event.time.since(stream.seen);
             stream.seen = event.time;
             stream.thread = event.thread;
             stream.events += 1;
             stream.last = event.index;
             stream.end = end_of(event);
+            note_end(&mut self.at_end, key, stream);
         }
     }
 
@@ -172,10 +181,16 @@ impl Streams {
 
     /// Takes out those of a thread that has begun another and came to the end of these.
     pub fn finished(&mut self, thread: u32, mut each: impl FnMut(FileKey, Stream)) {
-        self.take(
-            |stream| stream.thread == thread && stream.is_at_end(),
-            &mut each,
-        );
+        for key in self.at_end.remove(&thread).into_iter().flatten() {
+            let Some(streams) = self.files.get_mut(&key) else {
+                continue;
+            };
+            let is_over = |stream: &Stream| stream.thread == thread && stream.is_at_end();
+            take_of_file(key, streams, &mut self.count, &is_over, &mut each);
+            if streams.is_empty() {
+                self.files.remove(&key);
+            }
+        }
     }
 
     /// Takes out all.
@@ -186,16 +201,14 @@ impl Streams {
     fn take(&mut self, is_over: impl Fn(&Stream) -> bool, each: &mut dyn FnMut(FileKey, Stream)) {
         let count = &mut self.count;
         self.files.retain(|key, streams| {
-            streams.retain(|stream| {
-                let is_over = is_over(stream);
-                if is_over {
-                    *count -= 1;
-                    each(*key, *stream);
-                }
-                !is_over
-            });
+            take_of_file(*key, streams, count, &is_over, each);
             !streams.is_empty()
         });
+        self.at_end.clear();
+        for (key, streams) in &self.files {
+            let at_end = &mut self.at_end;
+            streams.iter().for_each(|of| note_end(at_end, *key, of));
+        }
     }
 
     /// Each with its file.
@@ -209,6 +222,30 @@ impl Streams {
     pub fn count(&self) -> usize {
         self.count
     }
+}
+
+fn note_end(at_end: &mut AtEnd, key: FileKey, stream: &Stream) {
+    if stream.is_at_end() {
+        at_end.entry(stream.thread).or_default().insert(key);
+    }
+}
+
+/// Takes out of the streams of a file those of which this is true.
+fn take_of_file(
+    key: FileKey,
+    streams: &mut Vec<Stream>,
+    count: &mut usize,
+    is_over: &dyn Fn(&Stream) -> bool,
+    each: &mut dyn FnMut(FileKey, Stream),
+) {
+    streams.retain(|stream| {
+        let is_over = is_over(stream);
+        if is_over {
+            *count -= 1;
+            each(key, *stream);
+        }
+        !is_over
+    });
 }
 
 impl Stream {
@@ -240,6 +277,8 @@ fn has_lost(stream: &Stream, event: &Ahead) -> bool {
 
 #[cfg(test)]
 pub(crate) mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     pub(crate) const KEY: FileKey = FileKey {
@@ -340,5 +379,46 @@ pub(crate) mod tests {
         assert_eq!(finished, 0, "another thread's");
         streams.finished(10, |_, _| finished += 1);
         assert_eq!((finished, streams.count()), (1, 0));
+    }
+
+    /// The streams of a thread that are at their end, found by going through all.
+    fn at_end(streams: &Streams, thread: u32) -> Vec<(FileKey, u64)> {
+        let its = streams.iter();
+        let its = its.filter(|(_, of)| of.thread == thread && of.is_at_end());
+        let mut its: Vec<_> = its.map(|(key, of)| (key, of.first)).collect();
+        its.sort_unstable_by_key(|(key, first)| (key.inode, *first));
+        its
+    }
+
+    proptest! {
+        #[test]
+        fn a_thread_finishes_all_of_its_streams_at_their_end_and_no_other(
+            steps in proptest::collection::vec((0u32..4, 0u64..3, 0u64..60, 0u8..8), 1..200),
+        ) {
+            let mut streams = Streams::default();
+            for (at, (thread, inode, index, what)) in steps.into_iter().enumerate() {
+                let time = at as u64 * LEAST / 8;
+                let key = FileKey { inode, ..KEY };
+                let event = event(Why::Mark, thread, index, 32, time);
+                match (what, streams.of(key, &event)) {
+                    (0, _) => streams.ended(Nanos(time), false, |_, _| ()),
+                    (1, _) => {
+                        let expected = at_end(&streams, thread);
+                        let mut finished = Vec::new();
+                        streams.finished(thread, |key, of| finished.push((key, of.first)));
+                        finished.sort_unstable_by_key(|(key, first)| (key.inode, *first));
+                        prop_assert_eq!(finished, expected);
+                        prop_assert_eq!(streams.count(), streams.iter().count());
+                    }
+                    (_, Of::Known { place, .. }) => {
+                        streams.get(key, place).unwrap().window = u32::from(what);
+                        streams.saw(key, place, &event);
+                    }
+                    _ => {
+                        streams.begin(key, &event, 80, NOT);
+                    }
+                }
+            }
+        }
     }
 }
