@@ -30,7 +30,8 @@ use core::ops::RangeInclusive;
 use crate::profile::{Profile, RATE_RANGE, SWITCHING_MAX};
 use crate::units::{Bytes, Nanos, scaled};
 
-/// Classes of distances: below 16 bytes, 256, .. 2^64.
+/// Classes of distances: below 16 bytes, 256, .. 2^64. With one mean for all, two streams of runs at random in
+/// 16 MiB (the TwoRand of prefetch memory) have 0.75 to 0.87 of the throughput.
 const DISTANCES: usize = 16;
 /// Requests until a mean moves by this part and no more: an eighth follows a device within tens of
 /// requests and keeps a disk's rotation, which is chance, to a tenth.

@@ -114,7 +114,7 @@ mod tests {
     fn report(seconds: u64, files: &[(u64, u64)]) -> Report {
         let file = |(number, read): &(u64, u64)| {
             json!({
-                "path": "a", "number": number, "process": 7, "program": "tar", "file_bytes": 1 << 40,
+                "path": "a", "number": number, "process": 7, "program": "tar", "file_bytes": 1u64 << 40,
                 "requests": 1, "read_bytes": read, "at_bytes": read, "streams": [],
             })
         };
