@@ -49,14 +49,14 @@ pub(crate) fn nanos_since(start: Instant) -> Nanos {
     Nanos(u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX))
 }
 
-/// The coarse monotonic clock, which is read without a system call and exact to a few milliseconds.
+/// A coarse clock, which is read without a system call and exact to a few milliseconds.
 #[inline]
-fn coarse_now() -> libc::timespec {
+fn coarse(clock: libc::clockid_t) -> libc::timespec {
     let mut now = std::mem::MaybeUninit::<libc::timespec>::uninit();
-    // SAFETY: `now` is writable for the call, which fills it: the clock is there since Linux 2.6.32,
+    // SAFETY: `now` is writable for the call, which fills it: coarse clocks are there since Linux 2.6.32,
     // which is older than any kernel that this library runs on.
     unsafe {
-        libc::clock_gettime(libc::CLOCK_MONOTONIC_COARSE, now.as_mut_ptr());
+        libc::clock_gettime(clock, now.as_mut_ptr());
         now.assume_init()
     }
 }
@@ -64,13 +64,18 @@ fn coarse_now() -> libc::timespec {
 /// Nanoseconds of the coarse monotonic clock.
 #[inline]
 pub(crate) fn coarse_nanos() -> u64 {
-    let now = coarse_now();
+    let now = coarse(libc::CLOCK_MONOTONIC_COARSE);
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
 /// Whole seconds of the same clock, plus one.
 pub(crate) fn coarse_seconds() -> u64 {
-    coarse_now().tv_sec as u64 + 1
+    coarse(libc::CLOCK_MONOTONIC_COARSE).tv_sec as u64 + 1
+}
+
+/// Whole seconds since the epoch, by the clock from which the kernel takes the times of files.
+pub(crate) fn file_seconds() -> i64 {
+    coarse(libc::CLOCK_REALTIME_COARSE).tv_sec
 }
 
 #[cfg(test)]

@@ -32,7 +32,8 @@ pub enum Looks {
     /// When it is opened, and by the first read that begins 100 ms after the last look or later, or ends
     /// then after it has waited. A read returns bytes that were the file's at most 100 ms and the time of
     /// one look before; for so long after a change in place it may have bytes of both versions. The clock
-    /// has steps of up to 10 ms, and so has the bound.
+    /// has steps of up to 10 ms, and so has the bound. Beside a write the bound counts from its end, and is up to
+    /// 5 s longer where reads do not wait for writes: see [`Identity::young`].
     #[default]
     EachInterval,
     /// At the beginning and the end of each read: its bytes are of the one version that the file had all

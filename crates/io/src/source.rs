@@ -27,7 +27,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-pub use file::{Identity, OpenFile, PIECES_MAX, number};
+pub use file::{Identity, OpenFile, PIECES_MAX, is_young, number};
 pub use generated::Generated;
 pub(crate) use pending::GIVEN_UP;
 pub use pending::{GiveUp, Pending};

@@ -9,7 +9,8 @@
 //! Linux 6.13 and later give a new time to the first change after any look at the old one; before
 //! that, two changes within one tick (4 ms) that keep the size look like one. A write in progress
 //! has its new time before its bytes, so a buffered read beside it may see part of it, as with
-//! `pread(2)`; a direct read on ext4, XFS or btrfs does not.
+//! `pread(2)`; a direct read on ext4, XFS or btrfs does not. A version of which both may be true is
+//! [young](Identity::young), and another one when it is old: its bytes are read once more.
 
 use std::fs::File;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -23,6 +24,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::{Key, Source};
 use crate::arena::Target;
+use crate::clock::file_seconds;
 use crate::error::Error;
 use crate::served::{handle, is_made_as_it_is_read, is_served};
 
@@ -35,6 +37,17 @@ const SECTOR: usize = 512;
 /// How often in a row reads of a file are tried again that the kernel interrupted, or that would have had to
 /// wait. A local file system does so once or twice; a server that always answers so would be asked for ever.
 const AGAIN_MAX: u32 = 16;
+
+/// So long after its time a write may be under way, in seconds. One call of `write(2)` has 2 GiB at most,
+/// which take 4 s at half a gigabyte a second; the longest steps of a file system's times, FAT's, are 2 s.
+const YOUNG: i64 = 4;
+
+/// Whether the write that modified a file in this second since the epoch may be under way now. A time that
+/// is yet to come was set, or is of a server's clock, and counts as that of such a write.
+#[must_use]
+pub fn is_young(modified: i64) -> bool {
+    modified.saturating_add(YOUNG) >= file_seconds()
+}
 
 /// Which file, and which version of it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -49,6 +62,9 @@ pub struct Identity {
     pub changed: (i64, i64),
     /// When it was made, where that is known: tells a file from a later one of the same inode.
     pub born: Option<(i64, u32)>,
+    /// Whether the write that modified it [may be under way](is_young), so that bytes read beside it may be older
+    /// than its time. The same version is another one when it is not young any more.
+    pub young: bool,
 }
 
 /// An open file, direct if the file system allows.
@@ -186,6 +202,7 @@ impl OpenFile {
             modified: (m.mtime(), m.mtime_nsec()),
             changed: (m.ctime(), m.ctime_nsec()),
             born: m.created().ok().and_then(since_epoch),
+            young: is_young(m.mtime()),
         })
     }
 
@@ -425,6 +442,21 @@ mod tests {
         assert_ne!(born(0), born(1));
         assert_ne!(number(5, None, || 7), number(5, None, || 8));
         assert_eq!(number(5, None, || 0), 5, "no handles");
+    }
+
+    #[test]
+    fn a_file_is_young_until_some_time_after_it_was_modified() {
+        let named = tempfile::NamedTempFile::new().unwrap();
+        let file = OpenFile::open(named.path()).unwrap();
+        let young = |modified: SystemTime| {
+            named.as_file().set_modified(modified).unwrap();
+            file.identity().unwrap().young
+        };
+        let hour = std::time::Duration::from_secs(3600);
+        let now = named.as_file().metadata().unwrap().modified().unwrap();
+        assert!(young(now + hour));
+        assert!(!young(now - hour) && !young(UNIX_EPOCH));
+        assert!(is_young(i64::MAX) && !is_young(i64::MIN));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! When a source is looked at for changes: rarely, by its readers, and soon enough.
 
 use std::io;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::ThreadId;
 use std::time::{Duration, Instant};
@@ -13,10 +13,12 @@ use forerun_io::{Config, Driver, Looks, Source, error};
 
 const BYTES: u64 = 64 << 20;
 
-/// Bytes that are all the number of the version.
+/// Bytes that are all the number of the version, and more by what came late.
 #[derive(Debug, Default)]
 struct Changing {
     version: AtomicU64,
+    young: AtomicBool,
+    late: AtomicU64,
     looks: Mutex<Vec<ThreadId>>,
 }
 
@@ -48,13 +50,14 @@ impl Source for Changing {
             modified: (version, 0),
             changed: (version, 0),
             born: None,
+            young: self.young.load(Ordering::SeqCst),
         }))
     }
 
     fn read(&self, target: &mut Target, _: u64, skip: usize) -> io::Result<usize> {
-        let version = self.version.load(Ordering::SeqCst) as u8;
+        let bytes = self.version.load(Ordering::SeqCst) + self.late.load(Ordering::SeqCst);
         let end = target.bytes();
-        target.fill(skip, end, |_, memory| memory.fill(version));
+        target.fill(skip, end, |_, memory| memory.fill(bytes as u8));
         Ok(end)
     }
 }
@@ -122,6 +125,30 @@ fn with_a_look_at_each_read_a_change_is_seen_by_the_next_one() {
         source.version.store(version, Ordering::SeqCst);
         reader.read_at(&mut piece, version * 1_000).unwrap();
         assert_eq!(piece, [version as u8; 100]);
+    }
+}
+
+#[test]
+fn bytes_of_a_version_that_was_young_are_read_once_more_when_it_is_old() {
+    for reopened in [false, true] {
+        let source = Arc::new(Changing::default());
+        source.young.store(true, Ordering::SeqCst);
+        let driver = driver(Looks::EachInterval);
+        let mut reader = driver.open_source(source.clone()).unwrap();
+        let mut piece = [0; 100];
+        reader.read_at(&mut piece, 0).unwrap();
+        assert_eq!(piece, [0; 100]);
+        // The write comes to these bytes, and no time moves any more.
+        source.late.store(1, Ordering::SeqCst);
+        assert!(!reader.look().unwrap(), "a look finds nothing");
+        source.young.store(false, Ordering::SeqCst);
+        match reopened {
+            true => reader = driver.open_source(source.clone()).unwrap(),
+            false => assert!(reader.look().unwrap()),
+        }
+        reader.read_at(&mut piece, 0).unwrap();
+        assert_eq!(piece, [1; 100], "reopened: {reopened}");
+        assert!(!reader.look().unwrap(), "once is enough");
     }
 }
 

@@ -11,7 +11,7 @@
 use std::os::fd::AsFd;
 
 use forerun_io::served::handle;
-use forerun_io::source::{Identity, number};
+use forerun_io::source::{Identity, is_young, number};
 use rustix::fs::{AtFlags, FileType, Statx, StatxFlags, StatxTimestamp, statx};
 use rustix::io::Errno;
 
@@ -62,6 +62,8 @@ pub struct Version {
     pub modified: Time,
     /// Time of the last change of its inode; programs cannot set this one back.
     pub changed: Time,
+    /// Whether the write that modified it may be under way: see [`Identity::young`].
+    pub young: bool,
 }
 
 /// See the [module](self).
@@ -119,6 +121,7 @@ impl Attributes {
             modified: time(self.version.modified),
             changed: time(self.version.changed),
             born: known(self.born),
+            young: self.version.young,
         }
     }
 }
@@ -152,6 +155,7 @@ impl From<&Statx> for Attributes {
                 bytes: stat.stx_size,
                 modified: time(stat.stx_mtime),
                 changed: time(stat.stx_ctime),
+                young: is_young(stat.stx_mtime.tv_sec),
             },
             kind: FileType::from_raw_mode(mode),
             permissions: stat.stx_mode & 0o7777,
