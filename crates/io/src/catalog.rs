@@ -38,6 +38,8 @@ const FORGOTTEN: usize = 256;
 #[derive(Debug)]
 pub(crate) struct Version {
     number: VersionNumber,
+    /// The number of the last version that the file did not come to by growing.
+    replaced: AtomicU64,
     /// When the next look is due, by [`coarse_nanos`]; [`NEVER`] if the file cannot change.
     look_at: AtomicU64,
     /// Nanoseconds from one look to the next; 0 if each read looks.
@@ -53,6 +55,7 @@ impl Version {
         let interval = looks.map_or(NEVER, Looks::interval);
         Self {
             number: VersionNumber::new(bytes),
+            replaced: AtomicU64::new(0),
             look_at: AtomicU64::new(next_look(coarse_nanos(), interval)),
             interval,
         }
@@ -66,6 +69,17 @@ impl Version {
     /// The number that blocks fetched from now on belong to.
     pub(crate) fn wanted(&self) -> u64 {
         self.count().next_multiple_of(2)
+    }
+
+    /// [`VersionNumber::at_rest`].
+    pub(crate) fn at_rest(&self) -> Option<(u64, u64)> {
+        self.number.at_rest()
+    }
+
+    /// Whether the file did nothing but grow since it had the version of this number, as far as looks tell; never
+    /// where each read looks, for the sake of one version.
+    pub(crate) fn only_grew_since(&self, count: u64) -> bool {
+        !self.looks_each_read() && self.replaced.load(Ordering::Acquire) <= count
     }
 
     /// The size of the file; a read asks for it after the number.
@@ -214,7 +228,11 @@ impl Catalog {
     /// Begins a new version; [`Version::begun`] once the old blocks are gone.
     pub(crate) fn renew(&mut self, file: FileId, identity: Identity) -> Option<Arc<Version>> {
         let known = self.files.get_mut(file.0)?;
-        known.identity = Some(identity);
+        let before = known.identity.replace(identity);
+        if !before.is_some_and(|before| identity.is_grown_from(&before)) {
+            let next = known.version.wanted() + 2;
+            known.version.replaced.store(next, Ordering::Release);
+        }
         known.version.number.begin(identity.bytes);
         Some(known.version.clone())
     }

@@ -5,7 +5,8 @@
 //! rest of the read enters the engine and waits.
 //!
 //! The number of the file's version is noted when a read begins and compared when it ends; if it
-//! changed in between, the read begins again. When the file itself is looked at (`fstat`) says
+//! changed in between, the read begins again. Growth makes it do so once, and then go on where it was: a
+//! file that is appended to all the time would never be read. When the file itself is looked at (`fstat`) says
 //! [`Looks`](crate::Looks): at most once in 100 ms by default, by the thread of a reader, which holds no lock then.
 
 #[cfg(feature = "async")]
@@ -192,7 +193,7 @@ impl Reader {
     /// # Errors
     /// The original error of the device, if not one byte could be read before it; of an object a
     /// [`ReadError`] with its name. `ResourceBusy`
-    /// if the file changes all the time. `ESHUTDOWN` after [`crate::Driver::finish`].
+    /// if the file changes all the time, other than by growing. `ESHUTDOWN` after [`crate::Driver::finish`].
     pub fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
         if self.version.look_is_due() {
             return self.look_and_read(buf, offset);
@@ -212,16 +213,39 @@ impl Reader {
         self.attempts(buf, offset, true)
     }
 
-    /// Reads until no change of the file came in between. Kept out of line, or a read of one
-    /// resident block, which does not come here, saves and restores registers for it.
+    /// Reads until no change of the file came in between, other than growth after the first time. Kept out of line, or
+    /// a read of one resident block, which does not come here, saves and restores registers for it.
     #[cold]
     #[inline(never)]
     fn attempts(&self, buf: &mut [u8], offset: u64, mut fresh: bool) -> io::Result<usize> {
-        for _ in 0..RESTARTS_MAX {
-            if let Some(taken) = self.attempt(buf, offset, fresh)? {
-                return Ok(taken);
+        // Bytes that are kept, and the number of the version since which the file has only grown.
+        let (mut done, mut since, mut restarts) = (0, 0, 0);
+        while restarts < RESTARTS_MAX {
+            let version = self.version_at_rest();
+            if done == 0 {
+                since = version.0;
             }
+            let at = offset.saturating_add(done as u64);
+            let (taken, is_whole) = match self.attempt(&mut buf[done..], at, fresh, version) {
+                Err(_) if done > 0 => return Ok(done),
+                attempt => attempt?,
+            };
             fresh = false;
+            if is_whole && self.version.count() == since {
+                return Ok(done + taken);
+            }
+            if restarts == 0 || !self.version.only_grew_since(since) {
+                (done, restarts) = (0, restarts + 1);
+                continue;
+            }
+            done += taken;
+            if is_whole {
+                return Ok(done);
+            }
+            restarts = if taken > 0 { 1 } else { restarts + 1 };
+        }
+        if done > 0 {
+            return Ok(done);
         }
         Err(io::Error::new(
             io::ErrorKind::ResourceBusy,
@@ -278,26 +302,38 @@ impl Reader {
         (self.version.count() == version).then_some(buf.len())
     }
 
-    /// Reads once; nothing if the file changed meanwhile.
-    fn attempt(&self, buf: &mut [u8], offset: u64, fresh: bool) -> io::Result<Option<usize>> {
-        let mut version = self.version.count();
-        while !version.is_multiple_of(2) {
+    /// The number of the file's version with its size, once no change is under way.
+    fn version_at_rest(&self) -> (u64, u64) {
+        loop {
+            if let Some(found) = self.version.at_rest() {
+                return found;
+            }
             self.engine_host.wait_for_changes();
-            version = self.version.count();
         }
-        let bytes = self.version.bytes();
+    }
+
+    /// Reads once, as much of the version of this number and size as there is; how many bytes, and whether those are
+    /// all. Its caller compares the number.
+    fn attempt(
+        &self,
+        buf: &mut [u8],
+        offset: u64,
+        fresh: bool,
+        (version, bytes): (u64, u64),
+    ) -> io::Result<(usize, bool)> {
         let shift = self.engine_host.block_shift;
         let previous = self.position.previous();
         let Some(mut span) = Span::new(buf, offset, bytes, shift, previous) else {
-            return Ok((self.version.count() == version).then_some(0));
+            return Ok((0, true));
         };
-        let done = self.fill(&mut span, version, fresh);
+        let is_whole = self.fill(&mut span, version, fresh);
         self.position
             .came_to(span.previous, self.position.guess(), 0);
-        if !done? || (self.version.look_is_due() && self.look()?) {
-            return Ok(None);
+        let is_whole = is_whole?;
+        if is_whole && self.version.look_is_due() {
+            self.look()?;
         }
-        Ok((self.version.count() == version).then(|| span.taken()))
+        Ok((span.taken(), is_whole))
     }
 
     /// Takes blocks until the span or the file ends; false if the file changed meanwhile.

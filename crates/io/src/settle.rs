@@ -26,7 +26,8 @@ use crate::source::{Identity, Source};
 /// When a file is looked at for changes. A source that [cannot change](Source::identity) never is.
 ///
 /// The bytes of one read are of one version as far as looks tell: a version that was found between the
-/// beginning and the end of a read makes it begin again.
+/// beginning and the end of a read makes it begin again. One in which the file has only grown does so once: a file
+/// that is appended to all the time would never be read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Looks {
     /// When it is opened, and by the first read that begins 100 ms after the last look or later, or ends
@@ -37,7 +38,7 @@ pub enum Looks {
     #[default]
     EachInterval,
     /// At the beginning and the end of each read: its bytes are of the one version that the file had all
-    /// the while. Costs two calls of `fstat(2)`, hits included.
+    /// the while, or it fails, also where the file grows. Costs two calls of `fstat(2)`, hits included.
     EachRead,
 }
 

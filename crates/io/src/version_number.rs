@@ -47,6 +47,12 @@ impl VersionNumber {
         self.bytes.load(Ordering::Acquire)
     }
 
+    /// The number of this version with its size; none while a change is made.
+    pub(crate) fn at_rest(&self) -> Option<(u64, u64)> {
+        let (count, bytes) = (self.count(), self.bytes());
+        (count.is_multiple_of(2) && self.count() == count).then_some((count, bytes))
+    }
+
     /// A new version begins; blocks of the old one are still there.
     pub(crate) fn begin(&self, bytes: u64) {
         self.count.fetch_add(1, Ordering::SeqCst);

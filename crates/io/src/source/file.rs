@@ -67,6 +67,14 @@ pub struct Identity {
     pub young: bool,
 }
 
+impl Identity {
+    /// Whether it may be the earlier version with bytes behind its end. Those before may be others, too: times do not
+    /// tell.
+    pub(crate) fn is_grown_from(&self, earlier: &Self) -> bool {
+        (self.inode, self.born) == (earlier.inode, earlier.born) && self.bytes > earlier.bytes
+    }
+}
+
 /// An open file, direct if the file system allows.
 #[derive(Debug)]
 pub struct OpenFile {

@@ -1,5 +1,6 @@
 //! When a source is looked at for changes: rarely, by its readers, and soon enough.
 
+use std::collections::HashSet;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -9,7 +10,7 @@ use std::time::{Duration, Instant};
 use forerun_core::{Bytes, preset};
 use forerun_io::arena::Target;
 use forerun_io::source::{Identity, Key};
-use forerun_io::{Config, Driver, Looks, Source, error};
+use forerun_io::{Config, Driver, Looks, Reader, Source, error, generated};
 
 const BYTES: u64 = 64 << 20;
 
@@ -149,6 +150,121 @@ fn bytes_of_a_version_that_was_young_are_read_once_more_when_it_is_old() {
         reader.read_at(&mut piece, 0).unwrap();
         assert_eq!(piece, [1; 100], "reopened: {reopened}");
         assert!(!reader.look().unwrap(), "once is enough");
+    }
+}
+
+/// A file that each look finds with more bytes, on a device that takes longer than the time from look to look.
+#[derive(Debug)]
+struct Growing {
+    bytes: AtomicU64,
+    is_rewritten: bool,
+    request: Duration,
+    /// Looks during the first request for each place behind the middle; those places.
+    other: Mutex<Option<(Reader, HashSet<u64>)>>,
+}
+
+impl Growing {
+    fn new(is_rewritten: bool, request: Duration) -> Arc<Self> {
+        Arc::new(Self {
+            bytes: AtomicU64::new(BYTES),
+            is_rewritten,
+            request,
+            other: Mutex::default(),
+        })
+    }
+
+    fn look(&self, offset: u64) {
+        let mut other = self.other.lock().unwrap();
+        if let Some((reader, places)) = other.as_mut()
+            && places.insert(offset)
+        {
+            assert!(reader.look().unwrap());
+        }
+    }
+}
+
+impl Source for Growing {
+    fn key(&self) -> Key {
+        Key::Inode(1 << 33, 2)
+    }
+
+    fn device(&self) -> Option<u64> {
+        Some(1 << 33)
+    }
+
+    fn bytes(&self) -> io::Result<u64> {
+        Ok(self.bytes.load(Ordering::SeqCst))
+    }
+
+    fn identity(&self) -> io::Result<Option<Identity>> {
+        let bytes = self.bytes.fetch_add(1, Ordering::SeqCst);
+        let modified = (bytes as i64, 0);
+        Ok(Some(Identity {
+            inode: (1 << 33, 2),
+            bytes: if self.is_rewritten { BYTES } else { bytes },
+            modified,
+            changed: modified,
+            born: None,
+            young: true,
+        }))
+    }
+
+    fn read(&self, target: &mut Target, offset: u64, skip: usize) -> io::Result<usize> {
+        let begun = Instant::now();
+        while begun.elapsed() < self.request {
+            std::thread::park_timeout(self.request);
+        }
+        if offset >= BYTES / 2 {
+            self.look(offset);
+        }
+        let end = target.bytes();
+        target.fill(skip, end, |at, memory| {
+            generated::fill(1, 1, offset + at as u64, memory)
+        });
+        Ok(end)
+    }
+}
+
+#[test]
+fn a_file_that_only_grows_is_read_however_long_requests_take() {
+    let slow = Growing::new(false, Duration::from_millis(120));
+    let driver = driver(Looks::EachInterval);
+    let reader = driver.open_source(slow).unwrap();
+    let mut piece = vec![0; 64 << 10];
+    for offset in [0, BYTES / 2 + 1] {
+        assert_eq!(reader.read_at(&mut piece, offset).unwrap(), piece.len());
+        assert_eq!(generated::check(1, 1, offset, &piece), Ok(()));
+    }
+    // The end at the beginning of the read or at its end, as with `pread(2)`.
+    let read = reader.read_at(&mut piece, BYTES - 100).unwrap();
+    assert!((100..200).contains(&read), "{read}");
+    assert_eq!(generated::check(1, 1, BYTES - 100, &piece[..read]), Ok(()));
+}
+
+#[test]
+fn a_read_that_growth_interrupts_again_and_again_goes_on_where_it_was() {
+    let source = Growing::new(false, Duration::ZERO);
+    let driver = driver(Looks::EachInterval);
+    let open = || driver.open_source(source.clone()).unwrap();
+    let reader = open();
+    *source.other.lock().unwrap() = Some((open(), HashSet::new()));
+    // In several parts, because it is larger than the memory; the middle lies in it.
+    let mut piece = vec![0; 32 << 20];
+    let offset = BYTES / 2 - (2 << 20);
+    assert_eq!(reader.read_at(&mut piece, offset).unwrap(), piece.len());
+    assert_eq!(generated::check(1, 1, offset, &piece), Ok(()));
+    let (_other, places) = source.other.lock().unwrap().take().unwrap();
+    assert!(places.len() > 16, "{places:?}");
+}
+
+#[test]
+fn a_file_that_is_rewritten_all_the_time_and_one_that_grows_beside_one_version_are_errors() {
+    for is_rewritten in [true, false] {
+        let driver = driver(Looks::EachRead);
+        let source = Growing::new(is_rewritten, Duration::ZERO);
+        let reader = driver.open_source(source).unwrap();
+        let error = reader.read_at(&mut [0; 100], 0).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::ResourceBusy);
     }
 }
 
