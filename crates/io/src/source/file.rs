@@ -113,16 +113,11 @@ impl OpenFile {
                 source,
             },
         };
-        // Not blocking, so that a pipe without a writer is refused below instead of waited for.
-        let open = |flags| {
-            let flags = flags | libc::O_NONBLOCK | libc::O_NOCTTY;
-            File::options().read(true).custom_flags(flags).open(path)
-        };
-        let (file, direct) = match open(libc::O_DIRECT) {
+        let (file, direct) = match open_to_read(path, libc::O_DIRECT) {
             Ok(file) => (file, true),
             Err(e) if e.raw_os_error() == Some(libc::EINVAL) => {
                 warn_buffered(&e);
-                (open(0).map_err(failed)?, false)
+                (open_to_read(path, 0).map_err(failed)?, false)
             }
             Err(e) => return Err(failed(e)),
         };
@@ -295,6 +290,31 @@ impl OpenFile {
             _ => Err(error),
         }
     }
+}
+
+/// Opens without waiting, so that a pipe without a writer is refused by its caller. `EWOULDBLOCK` says that another
+/// program holds a lease: a file or block device is then waited for, as by any open, until the program or the kernel
+/// gives the lease up.
+fn open_to_read(path: &Path, flags: i32) -> io::Result<File> {
+    let open = |path: &Path, flags| {
+        let flags = flags | libc::O_NOCTTY;
+        File::options().read(true).custom_flags(flags).open(path)
+    };
+    let found = open(path, flags | libc::O_NONBLOCK);
+    let is_leased = |error: &io::Error| error.raw_os_error() == Some(libc::EWOULDBLOCK);
+    if !found.as_ref().is_err_and(is_leased) {
+        return found;
+    }
+    // The very file that is found to be none that waits for ever, whatever its name leads to by then.
+    let place = open(path, libc::O_PATH)?;
+    let kind = place.metadata()?.file_type();
+    if !kind.is_file() && !kind.is_block_device() {
+        return found;
+    }
+    open(
+        Path::new(&format!("/proc/self/fd/{}", place.as_raw_fd())),
+        flags,
+    )
 }
 
 /// The number of an inode, by which files have bytes in common. A server may give several files one inode: the time

@@ -16,6 +16,7 @@ mod given_up;
 mod hints;
 mod hung;
 mod journal;
+mod leased;
 mod looks;
 mod page;
 mod panics;

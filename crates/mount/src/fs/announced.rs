@@ -7,7 +7,7 @@
 //! nothing leads out of SOURCE.
 //!
 //! ```text
-//! a/b/c --> root -- open_child a -- open_child b -- open_child c --> Driver::open --> Reader
+//! a/b/c --> root -- open_child a -- open_child b -- open_child c --> open_source --> Reader
 //!                        |
 //!                        +-- the mount point itself: the covered folder; another mount: enters it
 //! ```
@@ -15,13 +15,13 @@
 //! The caller's rights are those of the daemon: the control socket admits its user alone. Calls
 //! here wait as long as the source does, so they are made on the thread of the announcements.
 
-use std::fs::File;
 use std::os::fd::AsFd;
 use std::path::{Component, Path};
 use std::sync::Arc;
 
 use forerun_io::served::is_served;
-use forerun_io::{Driver, Error as DriverError, Reader};
+use forerun_io::source::OpenFile as SourceFile;
+use forerun_io::{Error as DriverError, Reader};
 use rustix::fs::FileType;
 use rustix::io::Errno;
 
@@ -67,24 +67,24 @@ impl SourceFs {
             return Err(Refused::Kind);
         }
         let driver = self.engine.driver().ok_or(Refused::Ended)?;
-        if self.nodes.is_passed_through(&attributes) || self.would_pass(&driver, &at, &attributes) {
+        // Not waiting for a lease, which would hold up all announcements.
+        let opened = Readable::again(&at)?;
+        let served = is_served(at.as_fd());
+        let would_pass = || {
+            let candidate = opened.candidate(&attributes, served);
+            self.passthrough.is_possible() && self.is_to_be_passed(&driver, &candidate)
+        };
+        if self.nodes.is_passed_through(&attributes) || would_pass() {
             return Err(Refused::Passthrough);
         }
-        let opened = driver.open(&beneath::path_of(&at));
+        let Readable { file, direct } = opened;
+        let key = attributes.key.in_engine(attributes.born);
+        let source = SourceFile::of(file, direct, key, served);
+        let opened = driver.open_source(Arc::new(source));
         opened.map_err(|error| match error {
             DriverError::Open { source, .. } => beneath::errno(&source).into(),
-            DriverError::TooManyOpenFiles { .. } => Errno::MFILE.into(),
             DriverError::TooLarge { .. } => Errno::FBIG.into(),
             _ => Errno::IO.into(),
         })
-    }
-
-    /// Whether its programs will read it from the source themselves.
-    fn would_pass(&self, driver: &Driver, at: &File, attributes: &Attributes) -> bool {
-        let served = is_served(at.as_fd());
-        self.passthrough.is_possible()
-            && Readable::again(at).is_ok_and(|opened| {
-                self.is_to_be_passed(driver, &opened.candidate(attributes, served))
-            })
     }
 }
