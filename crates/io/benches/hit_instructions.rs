@@ -52,6 +52,9 @@ fn inner() -> Result<(), Box<dyn Error>> {
     let driver = Driver::new(config)?;
     let path = std::env::temp_dir().join(format!("forerun-hits-{}", std::process::id()));
     std::fs::write(&path, vec![1; BLOCKS as usize * BLOCK])?;
+    // A young version would be dropped once it is old.
+    let file = std::fs::File::options().write(true).open(&path)?;
+    file.set_modified(std::time::UNIX_EPOCH)?;
     let reader = driver.open(&path)?;
     let mut whole = vec![0; BLOCKS as usize * BLOCK];
     for _ in 0..3 {

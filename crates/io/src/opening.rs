@@ -15,7 +15,6 @@ use crate::engine_state::{Found, FoundArray, Place};
 use crate::error::Error;
 use crate::position;
 use crate::reader::{Position, Reader};
-use crate::served::file_system;
 use crate::settle::{Look, Settled};
 use crate::source::{Generated, Identity, Key, OpenFile, Source};
 
@@ -98,7 +97,7 @@ impl Driver {
     /// The system's account of a file that is not known. Local file systems alone are asked for places:
     /// they answer.
     fn found(&self, place: Place, source: &dyn Source, bytes: u64) -> Found {
-        let Some(file) = source.file().map(AsFd::as_fd) else {
+        let Some(file) = source.file() else {
             return Found {
                 prior: self.priors.as_ref().and_then(|_| source.profile()),
                 ..Found::default()
@@ -110,7 +109,8 @@ impl Driver {
             Place::Served(device, _) => (false, device),
         };
         let priors = self.priors.as_ref();
-        let prior = |device| priors.and_then(|priors| priors.of(device, || file_system(file)));
+        let prior = |device| priors.and_then(|priors| priors.of(device, || file.file_system()));
+        let file = file.as_fd();
         let is_worth_it = is_local && bytes >= position::BYTES_MIN;
         let geometry = is_worth_it.then(|| self.arrays.of(file)).flatten();
         let array = geometry.map(|geometry| {

@@ -7,7 +7,7 @@
 //!
 //! ```text
 //! file --f_type--> memory, network            partition --> its disk
-//!      --st_dev--> /sys/dev/block/8:1 ------> dm of one --> the device below
+//!      --number--> /sys/dev/block/8:1 ------> dm of one --> the device below
 //!                  loop --backing_file, by the table of mounts--> its device
 //! ```
 //!
@@ -174,10 +174,10 @@ fn number(path: &Path) -> Option<u32> {
 }
 
 impl System {
-    fn facts(&self, file_system: u32, device: (u32, u32)) -> Option<Facts> {
+    fn facts(&self, file_system: Option<u32>, device: (u32, u32)) -> Option<Facts> {
         let known = BY_FILE_SYSTEM
             .iter()
-            .find(|(magic, _)| *magic == file_system);
+            .find(|(magic, _)| file_system == Some(*magic));
         match known {
             Some((_, medium)) => Some(alone(*medium)),
             None => self.of_device(device, 0),
@@ -290,8 +290,12 @@ impl Default for Priors {
 }
 
 impl Priors {
-    /// The prior of a device (`st_dev`) by its number and a file system on it, if there is one.
-    pub(crate) fn of(&self, device: u64, file_system: impl FnOnce() -> u32) -> Option<Profile> {
+    /// The prior of a device by its number and a file system on it, if there is one.
+    pub(crate) fn of(
+        &self,
+        device: u64,
+        file_system: impl FnOnce() -> Option<u32>,
+    ) -> Option<Profile> {
         if let Some(known) = self.known.lock().get(&device) {
             return known.clone();
         }
@@ -341,12 +345,12 @@ mod tests {
             self.link(&format!("dev/block/{number}"), &format!("block/{name}"));
         }
 
-        fn facts(&self, file_system: u32, device: (u32, u32)) -> Option<Facts> {
+        fn facts(&self, file_system: impl Into<Option<u32>>, device: (u32, u32)) -> Option<Facts> {
             let system = System {
                 sys: self.0.path().into(),
                 mounts: self.0.path().join("mountinfo"),
             };
-            system.facts(file_system, device)
+            system.facts(file_system.into(), device)
         }
 
         fn costs(&self, device: (u32, u32)) -> Option<Costs> {
@@ -397,6 +401,9 @@ mod tests {
             tree.facts(0x0102_1994, (0, 45)).unwrap().medium,
             Medium::Memory
         );
+        // The device itself.
+        let raw = tree.facts(None, (8, 0)).unwrap();
+        assert_eq!(raw.medium, Medium::Turning);
     }
 
     #[test]

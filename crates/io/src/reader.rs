@@ -147,7 +147,7 @@ impl Reader {
         self.id
     }
 
-    /// Its device (`st_dev`); none if its content is made up.
+    /// Its device (`st_dev`, or `st_rdev` of a block device); none if its content is made up.
     #[must_use]
     pub fn device(&self) -> Option<u64> {
         self.source.device()

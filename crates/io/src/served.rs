@@ -31,7 +31,6 @@ const LOCAL: &[u32] = &[
     0x7366_746e, // NTFS
     0x3153_464a, // JFS
     0x3434,      // NILFS
-    0x6264_6576, // block devices
     0x9fa0,      // proc
     0x6265_6572, // sysfs
 ];

@@ -147,7 +147,7 @@ pub trait Source: fmt::Debug + Send + Sync {
     fn key(&self) -> Key;
 
     /// The device or server it is on: requests to it queue together, and their costs are measured together.
-    /// A file has the number of its device (`st_dev`); numbers of others MUST be above `1 << 32`. `None` if it
+    /// A file has the number of its device (`st_dev`), and a block device its own (`st_rdev`); numbers of others MUST be above `1 << 32`. `None` if it
     /// takes no time. MUST always be the same.
     fn device(&self) -> Option<u64> {
         None

@@ -6,7 +6,7 @@ mod skipped;
 use std::fs::{self, File};
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use forerun_core::{Bytes, preset};
 use forerun_io::{BackendChoice, Config, Driver, generated};
@@ -64,7 +64,10 @@ fn no_byte_is_wrong_while_limits_come_and_go_and_memory_follows_them() {
     let path = folder.path().join("a");
     let mut content = vec![0; FILE_BYTES as usize];
     generated::fill(SEED, 0, 0, &mut content);
-    File::create(&path).unwrap().write_all(&content).unwrap();
+    let mut file = File::create(&path).unwrap();
+    file.write_all(&content).unwrap();
+    // A young version would be dropped once it is old.
+    file.set_modified(UNIX_EPOCH).unwrap();
     for backend in ["uring", "pread"] {
         let Some(driver) = driver(backend) else {
             continue;

@@ -26,7 +26,7 @@ use super::{Key, Source};
 use crate::arena::Target;
 use crate::clock::file_seconds;
 use crate::error::Error;
-use crate::served::{handle, is_made_as_it_is_read, is_served};
+use crate::served::{file_system, handle, is_made_as_it_is_read, is_served};
 
 /// `IOV_MAX` on Linux: the most pieces of memory one read may fill.
 pub const PIECES_MAX: usize = 1024;
@@ -80,7 +80,8 @@ impl Identity {
 pub struct OpenFile {
     file: Arc<File>,
     direct: AtomicBool,
-    block_device: bool,
+    /// Its number, if it is a block device itself.
+    block_device: Option<u64>,
     inode: (u64, u64),
     served: bool,
     /// Reads tried again since the last one that went well.
@@ -132,8 +133,9 @@ impl OpenFile {
         if Self::hides_its_size(&file) {
             return Err(Error::HiddenSize { path: path.into() });
         }
-        let block_device = kind.is_block_device();
-        let served = is_served(file.as_fd());
+        let block_device = kind.is_block_device().then(|| metadata.rdev());
+        // The file system of a block device has its name alone.
+        let served = block_device.is_none() && is_served(file.as_fd());
         let born = metadata.created().ok().and_then(since_epoch);
         let inode = number(metadata.ino(), born, || handle(file.as_fd()));
         let inode = (metadata.dev(), inode);
@@ -158,13 +160,13 @@ impl OpenFile {
     /// inode on a file system that is [served](crate::served) or not.
     #[must_use]
     pub fn of(file: Arc<File>, direct: bool, inode: (u64, u64), served: bool) -> Self {
-        Self::new(file, direct, false, inode, served)
+        Self::new(file, direct, None, inode, served)
     }
 
     fn new(
         file: Arc<File>,
         direct: bool,
-        block_device: bool,
+        block_device: Option<u64>,
         inode: (u64, u64),
         served: bool,
     ) -> Self {
@@ -194,7 +196,7 @@ impl OpenFile {
     /// Those of `fstat(2)`.
     pub fn identity(&self) -> io::Result<Identity> {
         let m = self.file.metadata()?;
-        let bytes = if self.block_device {
+        let bytes = if self.block_device.is_some() {
             (&*self.file).seek(SeekFrom::End(0))?
         } else {
             m.len()
@@ -207,6 +209,11 @@ impl OpenFile {
             born: m.created().ok().and_then(since_epoch),
             young: is_young(m.mtime()),
         })
+    }
+
+    /// `f_type` of the file system that has its bytes; none if it is a block device.
+    pub(crate) fn file_system(&self) -> Option<u32> {
+        (self.block_device.is_none()).then(|| file_system(self.as_fd()))
     }
 
     /// Whether reads bypass the page cache.
@@ -362,7 +369,7 @@ impl Source for OpenFile {
     }
 
     fn device(&self) -> Option<u64> {
-        Some(self.inode.0)
+        Some(self.block_device.unwrap_or(self.inode.0))
     }
 
     fn is_served(&self) -> bool {

@@ -2,12 +2,16 @@
 
 use std::fs::{self, File};
 use std::io::Write;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
 
 use forerun_baselines::PRESETS;
-use forerun_core::{Bytes, preset};
+use forerun_core::{Bytes, Nanos, Profile, preset};
+use forerun_io::source::OpenFile;
 use forerun_io::{BackendChoice, Config, Driver, Error, Looks, backend};
+
+use crate::skipped::skipped;
 
 fn driver(backend: &str) -> Driver {
     let settings = preset::find("forerun")
@@ -54,6 +58,42 @@ fn what_cannot_be_opened_is_answered_with_its_path() {
     assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
     let refused = driver.open(&pipe).unwrap_err().to_string();
     assert!(refused.contains("pipe"), "{refused}");
+}
+
+/// Two block devices that may be opened, loop devices only where there are no others.
+fn block_devices() -> Option<[(PathBuf, u64); 2]> {
+    let names = fs::read_dir("/sys/class/block").ok()?.flatten();
+    let mut names: Vec<_> = names
+        .filter_map(|e| e.file_name().into_string().ok())
+        .collect();
+    names.sort_by_key(|name| (name.starts_with("loop"), name.clone()));
+    let opened = names.iter().filter_map(|name| {
+        let path = Path::new("/dev").join(name);
+        let found = OpenFile::open(&path).ok()?;
+        found.identity().ok()?;
+        Some((path.clone(), fs::metadata(path).ok()?.rdev()))
+    });
+    opened.take(2).collect::<Vec<_>>().try_into().ok()
+}
+
+#[test]
+fn raw_block_devices_are_devices_of_their_own_and_not_memory() {
+    let Some(devices) = block_devices() else {
+        return skipped("two block devices and the right to read them are needed");
+    };
+    let driver = driver("auto");
+    // A system call and a copy: the prior of files in memory, as the names of devices are.
+    let memory = Profile::constant(Nanos(10_000), 5_000_000_000).unwrap();
+    let readers = devices.map(|(path, number)| {
+        let reader = driver.open(&path).unwrap();
+        assert_eq!(reader.device(), Some(number), "{}", path.display());
+        assert!(!reader.is_served());
+        let queues = driver.queues();
+        let queue = queues.iter().find(|(of, _)| *of == Some(number)).unwrap();
+        assert!(path.to_string_lossy().contains("ram") || queue.1.profile != memory);
+        reader
+    });
+    assert_ne!(readers[0].device(), readers[1].device());
 }
 
 #[test]
@@ -147,6 +187,9 @@ fn a_replaced_file_keeps_its_old_content_for_who_has_it_open() {
 fn a_file_closed_and_opened_again_is_still_in_memory() {
     let dir = tempfile::tempdir().unwrap();
     let path = written(dir.path(), "file", &[1; 50_000]);
+    // A young version would be dropped once it is old.
+    let file = File::options().write(true).open(&path).unwrap();
+    file.set_modified(UNIX_EPOCH).unwrap();
     let driver = driver("auto");
     let mut buf = vec![0; 50_000];
     for _ in 0..3 {
