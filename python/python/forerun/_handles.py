@@ -12,13 +12,14 @@ import errno
 import itertools
 import logging
 import os
-from collections.abc import Callable
 from typing import Any
 
 from fsspec.spec import AbstractFileSystem
+from fsspec.utils import tokenize
 
 from . import native
 from ._forerun import Engine, Handle
+from ._turns import Fetch, attributes, bears_calls, in_turn, of_each
 
 # Names of an object's version in the details of file systems, the strongest first.
 _VERSIONS = ("ETag", "etag", "generation", "version_id", "md5Hash", "content_md5", "checksum")
@@ -27,7 +28,8 @@ _TIMES = ("mtime", "LastModified", "last_modified", "updated")
 
 _logger = logging.getLogger("forerun")
 _devices: dict[str, int] = {}
-# File systems that something was written to.
+_numbers = itertools.count(1)
+# File systems that something was written to, by their tokens.
 written: set[str] = set()
 _told: set[str] = set()
 # Buckets whose objects the engine's own client has opened.
@@ -35,14 +37,25 @@ proved: set[tuple[str, int]] = set()
 _unshared = itertools.count()
 
 
+@of_each
+def token(fs: AbstractFileSystem) -> str:
+    """The name of a file system: the same for all instances with the same options, which fsspec makes for each thread."""
+    kind, own = type(fs), attributes(fs)
+    is_usual = kind._fs_token is AbstractFileSystem._fs_token or fs._fs_token == own.get("_fs_token_")
+    if not is_usual or "storage_options" not in own:
+        return str(fs._fs_token)
+    extra = (getattr(kind, name, None) for name in kind._extra_tokenize_attributes)
+    return str(tokenize(kind, *own["storage_args"], *extra, **own["storage_options"]))
+
+
 def _device(fs: AbstractFileSystem) -> int:
     """A number for each file system: requests to one are measured together."""
-    return _devices.setdefault(str(fs._fs_token), len(_devices))
+    return _devices.setdefault(token(fs), next(_numbers))
 
 
 def _version(fs: AbstractFileSystem | None, details: dict[str, Any]) -> str:
     """The version of an object, or one that no other file has."""
-    has_times = fs is None or str(fs._fs_token) not in written
+    has_times = fs is None or token(fs) not in written
     for key in (*_VERSIONS, *(_TIMES if has_times else ())):
         if details.get(key):
             return f"{key}={details[key]},size={details.get('size')}"
@@ -51,16 +64,19 @@ def _version(fs: AbstractFileSystem | None, details: dict[str, Any]) -> str:
 
 def target_handle(
     engine: Engine,
-    fetch: Callable[[int, int], bytes],
+    fetch: Fetch,
     fs: AbstractFileSystem | None,
     path: str,
     size: int,
     details: dict[str, Any],
 ) -> Handle:
+    """An object that a function of its target reads: in turn, if the target bears one call at a time."""
     device = 0 if fs is None else _device(fs)
     # A path is one object in its file system alone.
     version = f"{device} {_version(fs, details)}"
-    return Handle.fetched(engine, fetch, path, version, size, device=device)
+    if fs is not None and bears_calls(fs):
+        return Handle.fetched(engine, fetch, path, version, size, device=device)
+    return Handle.fetched(engine, in_turn(fs, fetch), path, version, size, device=device, requests=1)
 
 
 def native_handle(
@@ -117,6 +133,6 @@ def listed_handle(engine: Engine, fs: AbstractFileSystem, details: dict[str, Any
 
 def tell(fs: AbstractFileSystem, kind: str, why: str) -> None:
     """Tells once that a file system reads objects by itself."""
-    if (key := f"{fs._fs_token} {kind}") not in _told:
+    if (key := f"{token(fs)} {kind}") not in _told:
         _told.add(key)
         _logger.warning("%s reads by itself: %s: %s", type(fs).__name__, kind, why)

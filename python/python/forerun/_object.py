@@ -20,16 +20,18 @@ from ._forerun import Handle
 from .parquet import Scan
 
 if TYPE_CHECKING:
+    from ._turns import Kept
     from .fsspec import ForerunFileSystem
 
 
 class Object(File):
     """A file of a file system, with the attributes that files of fsspec have."""
 
-    def __init__(self, fs: "ForerunFileSystem", path: str, handle: Handle) -> None:
+    def __init__(self, fs: "ForerunFileSystem", path: str, handle: Handle, kept: "Kept | None" = None) -> None:
         super().__init__(handle, path)
         self.fs = fs
         self.path = path
+        self._kept = kept
         self._scan = Scan(self, path, fs.footers)
         # Where threads have set the position and not read since, and the last of them.
         self._sought: dict[int, int] = {}
@@ -42,6 +44,12 @@ class Object(File):
     def announce(self, ranges: list[tuple[int, int]]) -> int:
         """Announces reads as (offset, length); how many were taken."""
         return self._handle.announce(ranges)
+
+    def close(self) -> None:
+        """Closes the file, and that of its target. Again, it does nothing."""
+        super().close()
+        if self._kept is not None:
+            self._kept.close()
 
     def __del__(self) -> None:
         # Announced reads of a scan that has ended are of no use.

@@ -11,6 +11,9 @@ from typing import Any
 
 from fsspec.spec import AbstractFileSystem
 
+from ._handles import token, written
+from ._turns import turn_of
+
 # By the parameters that are paths.
 _READS = {
     ("path",): "checksum created du exists expand_path find glob info isdir lexists ls sign "
@@ -24,22 +27,22 @@ _WRITES = {
 }
 
 
-def methods(written: set[str]) -> Iterator[tuple[str, Callable[..., Any]]]:
-    """The methods with their names; `written` gets the token of each target that one of them has written to."""
-    for known, notes in ((_READS, None), (_WRITES, written)):
+def methods() -> Iterator[tuple[str, Callable[..., Any]]]:
+    """The methods with their names. Targets that one of them has written to are noted in `written`."""
+    for known, writes in ((_READS, False), (_WRITES, True)):
         for paths, names in known.items():
             for name in names.split():
-                yield name, _of_target(name, paths, notes)
+                yield name, _of_target(name, paths, writes)
 
 
-def _of_target(name: str, paths: tuple[str, ...], written: set[str] | None) -> Callable[..., Any]:
+def _of_target(name: str, paths: tuple[str, ...], writes: bool) -> Callable[..., Any]:
     known: Any = getattr(AbstractFileSystem, name)
     places = list(inspect.signature(known).parameters)
 
     @functools.wraps(known)
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if written is not None:
-            written.add(str(self.fs._fs_token))
+        if writes:
+            written.add(token(self.fs))
             self._forget()
         given: list[Any] = list(args)
         for path in paths:
@@ -48,6 +51,7 @@ def _of_target(name: str, paths: tuple[str, ...], written: set[str] | None) -> C
                 given[place] = self._below(given[place])
             elif path in kwargs:
                 kwargs[path] = self._below(kwargs[path])
-        return getattr(self.fs, name)(*given, **kwargs)
+        with turn_of(self.fs):
+            return getattr(self.fs, name)(*given, **kwargs)
 
     return method

@@ -47,8 +47,9 @@ from ._default import default_engine
 from ._file import File
 from ._following import Following
 from ._forerun import Engine, Handle
-from ._handles import listed_handle, native_handle, target_handle, written
+from ._handles import listed_handle, native_handle, target_handle, token, written
 from ._object import TREE_FIRST, TREES, Object, batch, read_alone, whole
+from ._turns import Fetch, Kept, bears_calls, turn_of
 from .parquet import Footers
 
 
@@ -171,9 +172,10 @@ class ForerunFileSystem(ChainedFileSystem):
         """Opens a file: for reading through the engine, for writing that of the target."""
         if "r" in mode and "+" not in mode:
             return super().open(path, mode, *args, **kwargs)
-        written.add(str(self.fs._fs_token))
+        written.add(token(self.fs))
         self._forget()
-        return self.fs.open(self._below(path), mode, *args, **kwargs)
+        with turn_of(self.fs):
+            return self.fs.open(self._below(path), mode, *args, **kwargs)
 
     def _open(
         self,
@@ -203,27 +205,44 @@ class ForerunFileSystem(ChainedFileSystem):
             if handle.modified is not None:
                 self._met.of = path, time.monotonic(), {"size": opened.size, "modified": handle.modified}
             return opened
-        file = self.fs.open(path, "rb", cache_type="none", **kwargs)
+        with turn_of(self.fs):
+            return self._open_target(path, functools.partial(self.fs.open, path, "rb", cache_type="none", **kwargs))
+
+    def _open_target(self, path: str, reopen: Callable[[], Any]) -> File | AbstractBufferedFile:
+        """A file that its target reads."""
+        file = reopen()
+        kept: Kept | None = None
+        fetch: Fetch
         if not isinstance(file, AbstractBufferedFile):
-            file.close()
             details = self.fs.info(path)
-            size, fetch = details["size"], self._cat(path)
+            size = details["size"]
+            if Kept.can_keep(file):
+                fetch = kept = Kept(file, reopen)
+            else:
+                file.close()
+                fetch = self._cat(path)
         elif file.size is None:
             # A stream without positions.
             return file
         else:
             size, fetch, details = file.size, file._fetch_range, file.details
-        return Object(self, path, target_handle(self.engine, fetch, self.fs, path, size, details))
+        return Object(self, path, target_handle(self.engine, fetch, self.fs, path, size, details), kept)
 
     def size(self, path: Any) -> int | None:
         """The size of a file. DuckDB asks for it and for the time after each opening: that has told both."""
         known = self._met_with("size", path)
-        return self.fs.size(self._below(path)) if known is None else known  # type: ignore[no-any-return]
+        if known is not None:
+            return known  # type: ignore[no-any-return]
+        with turn_of(self.fs):
+            return self.fs.size(self._below(path))  # type: ignore[no-any-return]
 
     def modified(self, path: Any, *args: Any, **kwargs: Any) -> datetime:
         """When a file was changed last, as its target says."""
         known = None if args or kwargs else self._met_with("modified", path)
-        return self.fs.modified(self._below(path), *args, **kwargs) if known is None else known  # type: ignore[no-any-return]
+        if known is not None:
+            return known  # type: ignore[no-any-return]
+        with turn_of(self.fs):
+            return self.fs.modified(self._below(path), *args, **kwargs)  # type: ignore[no-any-return]
 
     def _met_with(self, name: str, path: Any) -> Any:
         """What the opening just before, by the same thread, has told of this file; once."""
@@ -257,7 +276,8 @@ class ForerunFileSystem(ChainedFileSystem):
                     self._found.pop(next(iter(self._found)), None)
                 self._found[below] = time.monotonic(), handle
                 return True
-        return self.fs.isfile(below)  # type: ignore[no-any-return]
+        with turn_of(self.fs):
+            return self.fs.isfile(below)  # type: ignore[no-any-return]
 
     def _announce_following(self, path: str) -> None:
         listing = getattr(self.fs, "dircache", {}).get(self.fs._parent(path))
@@ -265,7 +285,7 @@ class ForerunFileSystem(ChainedFileSystem):
             of = functools.partial(listed_handle, self.engine, self.fs)
             self._following.opened(path, listing, of)
 
-    def _cat(self, path: str) -> Callable[[int, int], bytes]:
+    def _cat(self, path: str) -> Fetch:
         def cat(start: int, end: int) -> bytes:
             return self.fs.cat_file(path, start=start, end=end)  # type: ignore[no-any-return]
 
@@ -328,8 +348,7 @@ class ForerunFileSystem(ChainedFileSystem):
         for first in range(0, len(ranges), _OPEN_MAX):
             part = ranges[first : first + _OPEN_MAX]
             paths = list(dict.fromkeys(path for path, _, _ in part))
-            # Others than these may not bear two calls at once.
-            threads = _OPEN_THREADS if getattr(self.fs, "async_impl", False) else 1
+            threads = _OPEN_THREADS if getattr(self.fs, "async_impl", False) and bears_calls(self.fs) else 1
             if threads > 1 and 1 < len(paths) == len(part):
                 yield from self._cat_all(part, kwargs)
                 continue
@@ -372,13 +391,15 @@ class ForerunFileSystem(ChainedFileSystem):
     def get(self, rpath: Any, lpath: Any, *args: Any, **kwargs: Any) -> Any:
         """Copies files, as the target does where that has a way of its own to do so."""
         if self._copies:
-            return self.fs.get(self._below(rpath), lpath, *args, **kwargs)
+            with turn_of(self.fs):
+                return self.fs.get(self._below(rpath), lpath, *args, **kwargs)
         return super().get(self._below(rpath), lpath, *args, **kwargs)
 
     def get_file(self, rpath: str, lpath: Any, *args: Any, **kwargs: Any) -> Any:
         """Copies a file, as the target does where that has a way of its own to do so."""
         if self._copies:
-            return self.fs.get_file(self._below(rpath), lpath, *args, **kwargs)
+            with turn_of(self.fs):
+                return self.fs.get_file(self._below(rpath), lpath, *args, **kwargs)
         return super().get_file(self._below(rpath), lpath, *args, **kwargs)
 
     @property
@@ -433,7 +454,7 @@ def _stripped(path: str) -> str:
     return path.removeprefix("forerun://").removeprefix("forerun::")
 
 
-for _name, _method in _target.methods(written):
+for _name, _method in _target.methods():
     setattr(ForerunFileSystem, _name, _method)
 
 

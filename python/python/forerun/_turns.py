@@ -1,0 +1,136 @@
+"""Targets of fsspec that bear one call at a time, and files of theirs that have no range requests.
+
+Problem: members of an archive share one file, and files of an FTP server one connection: two fetches side by side move it
+for each other, and read wrong bytes without an error. A file without range requests is opened again for each of them, and
+a compressed one is inflated from its beginning each time. Mechanism: one lock for each such target, around every call of
+it (`turn_of`), which holds up no other target; and one open file, read by its position under that lock (`Kept`).
+
+Targets with coroutines, and those in memory or on the local disk, bear several calls at once (`bears_calls`). A target
+around others (`dir`, `reference`) bears as many as all of them do. The lock does not know calls that a program makes of its
+target past `forerun`.
+
+Called by `forerun.fsspec` and `forerun._handles`.
+"""
+
+import contextlib
+import functools
+import os
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+from fsspec.implementations.local import LocalFileSystem
+from fsspec.implementations.memory import MemoryFileSystem
+from fsspec.spec import AbstractFileSystem
+
+_T = TypeVar("_T")
+
+Fetch = Callable[[int, int], bytes]
+
+
+def of_each(make: Callable[[AbstractFileSystem], _T]) -> Callable[[AbstractFileSystem], _T]:
+    """A function of a file system, with its result kept for as long as that lives. Equal ones are not the same.
+
+    A forked child begins without results: a lock may have been held by a thread that it lacks.
+    """
+    kept: dict[int, _T] = {}
+
+    @functools.wraps(make)
+    def of(fs: AbstractFileSystem) -> _T:
+        try:
+            return kept[id(fs)]
+        except KeyError:
+            weakref.finalize(fs, kept.pop, id(fs), None).atexit = False
+            return kept.setdefault(id(fs), make(fs))
+
+    os.register_at_fork(after_in_child=kept.clear)
+    return of
+
+
+def attributes(fs: AbstractFileSystem) -> dict[str, Any]:
+    """The attributes of a file system itself: those of a cache in front of another are that one's."""
+    own: dict[str, Any] = object.__getattribute__(fs, "__dict__")
+    return own
+
+
+def _below(fs: AbstractFileSystem) -> Iterator[AbstractFileSystem]:
+    """The file systems that one calls."""
+    own = attributes(fs)
+    for one in (own.get("fs"), own.get("sync_fs"), *dict(own.get("fss") or {}).values()):
+        if isinstance(one, AbstractFileSystem) and one is not fs:
+            yield one
+
+
+@of_each
+def bears_calls(fs: AbstractFileSystem) -> bool:
+    """Whether a target bears several calls at once."""
+    if isinstance(fs, MemoryFileSystem | LocalFileSystem):
+        return True
+    return bool(getattr(type(fs), "async_impl", False)) and all(map(bears_calls, _below(fs)))
+
+
+@of_each
+def _lock_of(fs: AbstractFileSystem) -> Any:
+    return threading.RLock()
+
+
+def turn_of(fs: AbstractFileSystem) -> Any:
+    """A context in which a target is called: one at a time, unless it bears several."""
+    if bears_calls(fs):
+        return contextlib.nullcontext()
+    while (one := next(_below(fs), None)) and not bears_calls(one):
+        # Two folders of one archive have its one file.
+        fs = one
+    return _lock_of(fs)
+
+
+class _Alone:
+    """Stands for the file system of a function that names none."""
+
+
+def in_turn(fs: AbstractFileSystem | None, fetch: Fetch) -> Fetch:
+    """A function that fetches of a target while nothing else calls that; without a target, one call at a time."""
+    of: Any = _Alone() if fs is None else fs
+
+    def fetched(start: int, end: int) -> bytes:
+        with turn_of(of):
+            return fetch(start, end)
+
+    return fetched
+
+
+class Kept:
+    """Ranges of one open file of a target, by its position; opened again after an error, and in a forked child.
+
+    Called in the target's turn.
+    """
+
+    def __init__(self, file: Any, reopen: Callable[[], Any]) -> None:
+        # Those of other processes are left as they are: to close one may speak to its server.
+        self._files = {os.getpid(): file}
+        self._reopen = reopen
+        self._is_closed = False
+
+    @staticmethod
+    def can_keep(file: Any) -> bool:
+        """Whether a file has a position, and one of its own: a file in memory is the same for all that open it."""
+        return file.seekable() and not isinstance(getattr(file, "fs", None), MemoryFileSystem)
+
+    def __call__(self, start: int, end: int) -> bytes:
+        file = self._files.pop(os.getpid(), None)
+        if file is None:
+            file = self._reopen()
+        file.seek(start)
+        data = file.read(end - start)
+        while len(data) < end - start and (more := file.read(end - start - len(data))):
+            data += more
+        self._files[os.getpid()] = file
+        if self._is_closed:
+            self.close()
+        return bytes(data)
+
+    def close(self) -> None:
+        """Lets go of the file, which a call in progress does at its end. The engine keeps the function for its blocks."""
+        self._is_closed = True
+        self._files.pop(os.getpid(), None)

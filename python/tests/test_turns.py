@@ -1,0 +1,274 @@
+"""Targets that bear one call at a time, and files without range requests: members of archives, and a target that counts."""
+
+import io
+import os
+import tarfile
+import threading
+import time
+import zipfile
+
+import fsspec
+import pytest
+from fsspec.implementations.dirfs import DirFileSystem
+from fsspec.implementations.zip import ZipFileSystem
+from fsspec.spec import AbstractBufferedFile, AbstractFileSystem
+
+import forerun
+import forerun.fsspec
+from forerun._turns import bears_calls
+from test_processes import in_child
+
+SIZE = 2 << 20
+
+
+class Single(AbstractFileSystem):
+    """A file system that counts the calls that are in it at once."""
+
+    protocol = "single"
+    content = b""
+    seconds = 0
+
+    def __init__(self, name="", **kwargs):
+        super().__init__(**kwargs)
+        self.lock = threading.Lock()
+        self.inside = self.most = self.fetched = 0
+        self.during = lambda: None
+
+    def _call(self, answer):
+        with self.lock:
+            self.inside += 1
+            self.most = max(self.most, self.inside)
+        self.during()
+        # As long as a server takes: other calls come meanwhile.
+        time.sleep(0.002)
+        with self.lock:
+            self.inside -= 1
+        return answer
+
+    def info(self, path, **_):
+        told = {"name": path, "size": len(self.content), "type": "file", "mtime": self.seconds}
+        return self._call(told)
+
+    def _open(self, path, mode="rb", **kwargs):
+        return SingleFile(self, path, mode, **kwargs) if mode == "rb" else Written()
+
+
+class SingleFile(AbstractBufferedFile):
+    def _fetch_range(self, start, end):
+        self.fs.fetched += 1
+        return self.fs._call(self.fs.content[start:end])
+
+
+class Written(io.BytesIO):
+    def close(self):
+        if not self.closed:
+            Single.content = self.getvalue()
+        super().close()
+
+
+fsspec.register_implementation("single", Single, clobber=True)
+
+
+@pytest.fixture
+def single(content):
+    Single.content, Single.seconds = content[:SIZE], 1
+    Single.clear_instance_cache()
+    return Single()
+
+
+def read_all(file):
+    with file:
+        return b"".join(iter(lambda: file.read(100_000), b""))
+
+
+def together(*calls):
+    """The answers of calls on a thread each."""
+    answers = [None] * len(calls)
+
+    def call(at):
+        answers[at] = calls[at]()
+
+    threads = [threading.Thread(target=call, args=(at,)) for at in range(len(calls))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return answers
+
+
+def test_one_call_at_a_time_comes_to_a_target_without_coroutines(single, engine, content):
+    fs = fsspec.filesystem("forerun", fs=single, engine=engine)
+    calls = [lambda: read_all(fs.open("a")), lambda: read_all(fs.open("b")), lambda: [fs.info("a") for _ in range(20)]]
+    assert together(*calls)[:2] == [content[:SIZE]] * 2
+    assert single.most == 1
+
+
+def test_one_call_at_a_time_comes_to_it_by_the_cache_type_and_two_engines(single, engine, content):
+    def opened(name, engine):
+        return single.open(name, cache_type="forerun", cache_options={"engine": engine}, size=SIZE)
+
+    files = [opened("a", engine), opened("b", engine), opened("a", forerun.Engine("16MiB"))]
+    assert together(*(lambda file=file: read_all(file) for file in files)) == [content[:SIZE]] * 3
+    assert single.most == 1
+
+
+def test_targets_bear_as_many_calls_as_those_that_they_call(single, memory_and_http):
+    memory, http = memory_and_http
+    assert bears_calls(memory) and bears_calls(fsspec.filesystem("file")) and bears_calls(http)
+    assert bears_calls(DirFileSystem("/x", memory)) and bears_calls(DirFileSystem("x", http))
+    assert not bears_calls(single) and not bears_calls(DirFileSystem("x", single))
+    assert not bears_calls(fsspec.filesystem("simplecache", fs=http))
+
+
+@pytest.fixture
+def memory_and_http():
+    pytest.importorskip("aiohttp")
+    return fsspec.filesystem("memory"), fsspec.filesystem("http")
+
+
+def test_a_target_that_hangs_holds_up_no_other(single, engine, content):
+    hangs, answers = threading.Event(), threading.Event()
+
+    def during():
+        hangs.set()
+        answers.wait()
+
+    slow, fs = Single("slow"), fsspec.filesystem("forerun", fs=single, engine=engine)
+    with slow.open("a", cache_type="forerun", cache_options={"engine": engine}, size=SIZE) as file:
+        slow.during = during
+        thread = threading.Thread(target=file.read, args=(10,))
+        thread.start()
+        hangs.wait()
+        try:
+            assert read_all(fs.open("a")) == content[:SIZE]
+        finally:
+            answers.set()
+            thread.join()
+
+
+def test_a_child_that_is_forked_while_a_target_is_called_calls_it_too(single, engine, content):
+    hangs, answers, parent = threading.Event(), threading.Event(), os.getpid()
+
+    def during():
+        hangs.set()
+        if os.getpid() == parent:
+            answers.wait()
+
+    with single.open("a", cache_type="forerun", cache_options={"engine": engine}, size=SIZE) as file:
+        single.during = during
+        thread = threading.Thread(target=file.read, args=(10,))
+        thread.start()
+        hangs.wait()
+        try:
+            assert in_child(lambda: file.cache._fetch(0, SIZE) == content[:SIZE])
+        finally:
+            answers.set()
+            thread.join()
+
+
+@pytest.fixture
+def archives(tmp_path, content):
+    members = {f"in/m{number}": content[number:SIZE] for number in range(3)}
+    with tarfile.open(tmp_path / "x.tar", "w") as archive:
+        for name, data in members.items():
+            header = tarfile.TarInfo(name)
+            header.size = len(data)
+            archive.addfile(header, io.BytesIO(data))
+    with zipfile.ZipFile(tmp_path / "x.zip", "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        for name, data in members.items():
+            archive.writestr(name, data)
+    return tmp_path, members
+
+
+@pytest.mark.parametrize("kind", ["tar", "zip"])
+@pytest.mark.parametrize("folder_of", [None, "in"])
+def test_members_of_an_archive_are_read_side_by_side_as_they_are(kind, folder_of, archives, engine):
+    folder, members = archives
+    target = fsspec.filesystem(kind, fo=str(folder / f"x.{kind}"))
+    if folder_of:
+        target = DirFileSystem(folder_of, target)
+        members = {name.removeprefix("in/"): data for name, data in members.items()}
+    fs = fsspec.filesystem("forerun", fs=target, engine=engine)
+    read = together(*(lambda name=name: read_all(fs.open(name)) for name in members))
+    assert read == list(members.values())
+    assert fs.cat(list(members)) == members
+    assert fs.cat_ranges(list(members), 7, 700_000) == [data[7:700_000] for data in members.values()]
+    with fsspec.open(f"forerun::{kind}://in/m1::file://{folder}/x.{kind}") as file:
+        assert file.read() == list(members.values())[1]
+
+
+class Counted(ZipFileSystem):
+    """Counts the members that were opened, and breaks one on demand."""
+
+    opened = 0
+    broken = False
+
+    def _open(self, path, mode="rb", **kwargs):
+        self.opened += 1
+        file = super()._open(path, mode, **kwargs)
+        if self.broken:
+            file.read = lambda _size=-1: (_ for _ in ()).throw(OSError(5, "broken"))
+        return file
+
+
+def test_a_compressed_member_is_opened_once_however_many_ranges_are_read(archives, engine):
+    folder, members = archives
+    target = Counted(str(folder / "x.zip"))
+    fs = fsspec.filesystem("forerun", fs=target, engine=engine)
+    assert read_all(fs.open("in/m0")) == members["in/m0"]
+    assert target.opened == 1
+
+
+def test_a_member_is_opened_again_after_an_error(archives, engine):
+    folder, members = archives
+    target = Counted(str(folder / "x.zip"))
+    fs = fsspec.filesystem("forerun", fs=target, engine=engine)
+    target.broken = True
+    with fs.open("in/m0") as file:
+        with pytest.raises(OSError, match="Input/output error"):
+            file.read(10)
+        target.broken = False
+        assert file.read() == members["in/m0"]
+
+
+def test_the_file_of_a_target_is_closed_with_the_file_that_reads_it(archives, engine):
+    folder, members = archives
+    target = Counted(str(folder / "x.zip"))
+    fs = fsspec.filesystem("forerun", fs=target, engine=engine)
+    before = target.zip._fileRefCnt
+    with fs.open("in/m0") as file:
+        file.read()
+        assert target.zip._fileRefCnt == before + 1
+    assert target.zip._fileRefCnt == before
+    assert fs.cat_file("in/m0") == members["in/m0"]
+    assert target.zip._fileRefCnt == before
+
+
+def test_a_file_that_another_thread_has_written_is_never_read_stale(single, engine):
+    """Each thread has an instance of its own, and times are of whole seconds."""
+    def write(content):
+        with fsspec.open("forerun::single://x", "wb") as file:
+            file.write(content * 1000)
+
+    def read():
+        with fsspec.open("forerun::single://x") as file:
+            return file.read()
+
+    together(lambda: write(b"before"))
+    assert read() == b"before" * 1000
+    together(lambda: write(b"behind"))
+    assert read() == b"behind" * 1000
+
+
+def test_threads_share_the_blocks_of_a_file_that_each_opens(single, engine):
+    targets = []
+
+    def read():
+        targets.append(Single("shared"))
+        return read_all(fsspec.filesystem("forerun", fs=targets[-1], engine=engine).open("x"))
+
+    read()
+    together(read)
+    first, second = targets
+    assert first is not second
+    assert (first.fetched > 0, second.fetched) == (True, 0)
