@@ -2,6 +2,7 @@
 
 import gc
 import io
+import itertools
 import pickle
 import time
 
@@ -162,6 +163,103 @@ def test_a_loop_over_a_file_that_nothing_else_has_reads_all_of_it(text, engine):
     assert b"".join(rest) == TEXT * 2000
 
 
+class FailsOnce:
+    """A handle of which the first read at each position fails."""
+
+    def __init__(self, handle, failed=()):
+        self.handle, self.failed = handle, set(failed)
+
+    def __getattr__(self, name):
+        return getattr(self.handle, name)
+
+    def _read(self, read, asked):
+        if (at := self.handle.tell()) not in self.failed:
+            self.failed.add(at)
+            raise OSError(5, "once")
+        return read(asked)
+
+    def readinto(self, buffer):
+        return self._read(self.handle.readinto, buffer)
+
+    def read(self, length):
+        return self._read(self.handle.read, length)
+
+
+def _filled(read, size):
+    buffer = bytearray(size)
+    return bytes(buffer[: read(buffer)])
+
+
+def _looped(file):
+    lines = []
+    try:
+        for line in file:
+            lines.append(line)
+            if len(lines) == 40:
+                break
+    except OSError as error:
+        error.taken = b"".join(lines)
+        raise
+    return b"".join(lines)
+
+
+READS = {
+    "read": lambda file: file.read(9_000),
+    "a long read": lambda file: file.read(100_000),
+    "the rest": lambda file: file.read(),
+    "readinto": lambda file: _filled(file.readinto, 9_000),
+    "a long readinto": lambda file: _filled(file.readinto, 70_000),
+    "readinto1": lambda file: _filled(file.readinto1, 70_000),
+    "read1": lambda file: file.read1(9_000),
+    "readline": lambda file: file.readline(),
+    "readline of a size": lambda file: file.readline(600),
+    "readlines": lambda file: b"".join(file.readlines(5_000)),
+    "next": lambda file: next(file),
+    "a loop": _looped,
+    "peek": lambda file: file.peek() and b"",
+}
+
+
+@pytest.mark.parametrize("lines", ["short", "long"])
+@pytest.mark.parametrize("name", READS)
+def test_no_byte_is_lost_by_a_read_that_fails_and_is_tried_again(tmp_path, engine, name, lines):
+    """Each read of the file behind the buffer fails once."""
+    longest = 900 if lines == "short" else 40_000
+    content = b"".join(b"%d %s\n" % (number, b"x" * (number * 7919 % longest)) for number in range(300_000 // longest))
+    path = tmp_path / "once"
+    path.write_bytes(content)
+    opened = forerun.open(path, "rb", 0, engine=engine)
+    file, read, errors = forerun.BufferedFile(forerun.File(FailsOnce(opened._handle), "once")), b"", 0
+    # The end of a line, and the middle of one.
+    reads = itertools.cycle([READS[name], READS[name], lambda file: file.read(700), READS[name], lambda file: file.readline()])
+    while file.tell() < len(content):
+        one = next(reads)
+        while True:
+            try:
+                read += one(file)
+                break
+            except OSError as error:
+                errors += 1
+                read += getattr(error, "taken", b"")
+                assert file.tell() == len(read)
+        assert file.tell() == len(read)
+    assert read == content and errors > 1
+
+
+def test_bytes_of_a_file_without_a_buffer_stay_where_the_rest_fails(tmp_path, engine):
+    path = tmp_path / "grows"
+    path.write_bytes(b"begin")
+    opened = forerun.open(path, "rb", 0, engine=engine)
+
+    class Growing(forerun.File):
+        size = property(lambda self: 5 if self.tell() == 0 else 10)
+
+    file = Growing(FailsOnce(opened._handle, {0}), "grows")
+    with pytest.raises(OSError, match="once"):
+        file.readall()
+    assert file.tell() == 0 and file.readall() == b"begin"
+
+
 @pytest.mark.parametrize("buffering", [0, -1, 100])
 def test_a_pickled_file_goes_on_at_its_position(path, engine, content, buffering):
     file = forerun.open(path, "rb", buffering, engine=engine)
@@ -169,6 +267,21 @@ def test_a_pickled_file_goes_on_at_its_position(path, engine, content, buffering
     copy = pickle.loads(pickle.dumps(file))
     assert type(copy) is type(file)
     assert (copy.tell(), copy.read(10), file.tell()) == (50, content[50:60], 50)
+
+
+def test_a_read_of_any_negative_size_is_one_of_the_rest(path, engine, content):
+    with forerun.open(path, engine=engine) as file:
+        file.seek(5)
+        assert file.read(-5) == content[5:]
+
+
+def test_a_seek_of_a_detached_buffer_is_refused_and_moves_nothing(path, engine):
+    file = forerun.open(path, engine=engine)
+    file.seek(7)
+    raw = file.detach()
+    with pytest.raises(ValueError, match="detached"):
+        file.seek(3)
+    assert raw.tell() == 7
 
 
 def test_a_detached_buffer_leaves_the_file(path, engine, content):

@@ -10,6 +10,7 @@ import errno
 import io
 import os
 import re
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from . import _forerun
@@ -56,6 +57,8 @@ class File(ReadAt, io.RawIOBase):
 
     # A plain attribute, which buffers and texts look at for each line: a property is three times as slow as a line.
     closed = False  # type: ignore[assignment]
+    # Called by a buffer's file where a read fails.
+    _failed: Callable[[], None] | None = None
 
     def __init__(self, handle: Handle, name: str | bytes) -> None:
         self._handle = handle
@@ -80,7 +83,12 @@ class File(ReadAt, io.RawIOBase):
 
     def readinto(self, buffer: "Buffer", /) -> int:
         """Fills a writable buffer from the position on; the number of bytes, 0 at the end."""
-        return self._handle.readinto(buffer)
+        try:
+            return self._handle.readinto(buffer)
+        except BaseException:
+            if self._failed is not None:
+                self._failed()
+            raise
 
     def read(self, size: int | None = -1, /) -> bytes:
         """At most `size` bytes from the position on; all the rest if it is negative or None."""
@@ -90,9 +98,13 @@ class File(ReadAt, io.RawIOBase):
 
     def readall(self) -> bytes:
         """All bytes from the position on."""
-        parts = []
-        while part := self._handle.read(max(self.size - self._handle.tell(), 1)):
-            parts.append(part)
+        parts: list[bytes] = []
+        try:
+            while part := self._handle.read(max(self.size - self._handle.tell(), 1)):
+                parts.append(part)
+        except BaseException:
+            self._handle.seek(-sum(map(len, parts)), os.SEEK_CUR)
+            raise
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def readline(self, size: int | None = -1, /) -> bytes:

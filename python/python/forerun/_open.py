@@ -6,14 +6,20 @@ subclass of that class, because lines of a subclass are read with a call of a me
 `for line in file` goes over the buffer itself.
 
 Reads of more than the buffer go past it, in one read of the engine.
+
+Python's buffer loses bytes that it has copied when a read of the file behind it fails. `_Place` has the position where the
+call began, and the call that fails sets it back. A loop over lines has no call that could do so for each line: there the
+beginning is found in the file, behind the last line before it.
 """
 
+import contextlib
 import io
 import operator
 import os
 import warnings
+import weakref
 from collections.abc import Callable
-from typing import Any, Literal, overload
+from typing import Any, Literal, cast, overload
 
 from ._file import File, ReadAt
 from ._file import open as _open_unbuffered
@@ -32,10 +38,61 @@ _UNSEEN_BYTES = 1 << 20
 Path = str | bytes | os.PathLike[str] | os.PathLike[bytes]
 
 
+class _Place:
+    """Where a call of a buffer begins."""
+
+    def __init__(self, buffered: "io.BufferedReader[Any]", handle: Handle) -> None:
+        # The file has this object, and is the buffer's.
+        self._buffered = weakref.ref(buffered)
+        self._handle = handle
+        # The position; once lines are read, that behind the last call which may have ended within one.
+        self.at = 0
+        self.has_lines = False
+        self._is_noted = False
+
+    def failed(self) -> None:
+        """A read of the file has failed. If it is one of a line, the position is set back to where that begins."""
+        buffered, handle = self._buffered(), self._handle
+        if self.has_lines and not self._is_noted and buffered is not None:
+            with contextlib.suppress(OSError):
+                handle.seek(self._begin_of_line(handle.tell()))
+                # The buffer takes over the position.
+                buffered.tell()
+
+    def _begin_of_line(self, end: int) -> int:
+        while end > self.at:
+            begin = max(end - _BUFFER_BYTES, self.at)
+            found = self._handle.pread(end - begin, begin).rfind(b"\n")
+            if found >= 0:
+                return begin + found + 1
+            end = begin
+        return self.at
+
+    def noting(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        """A method of the buffer that leaves the position as it is where it fails."""
+        weak = self._buffered
+
+        def method(*arguments: Any) -> Any:
+            buffered = cast(io.BufferedReader, weak())
+            at = buffered.tell()
+            self._is_noted = True
+            try:
+                return call(*arguments)
+            except BaseException:
+                buffered.seek(at)
+                raise
+            finally:
+                self._is_noted = False
+                self.at = buffered.tell()
+
+        return method
+
+
 class BufferedFile(ReadAt, io.BufferedIOBase):
     """A file open for reading, with a buffer. Made by `forerun.open`."""
 
     peek: Callable[..., bytes]
+    _is_detached = False
     # As of `File`.
     closed = False  # type: ignore[assignment]
 
@@ -45,9 +102,22 @@ class BufferedFile(ReadAt, io.BufferedIOBase):
         # The buffer closes it when it is let go of.
         raw._keeps_hints = True
         buffered = self._buffered = io.BufferedReader(raw, buffer_bytes)
-        # Without a call in between.
-        for name in ("readline", "readlines", "read1", "readinto", "readinto1", "peek"):
-            self.__dict__[name] = getattr(buffered, name)
+        place = self._place = _Place(buffered, raw._handle)
+        raw._failed = place.failed
+        for name in ("readlines", "read1", "readinto", "readinto1"):
+            self.__dict__[name] = place.noting(getattr(buffered, name))
+        # Where it fails, nothing was taken out of the buffer.
+        self.peek = buffered.peek
+        line, limited = buffered.readline, place.noting(buffered.readline)
+
+        def readline(size: int | None = -1, /) -> bytes:
+            """A line from the position on, with its end; at most `size` bytes of it unless negative."""
+            if size is None or size == -1:
+                place.has_lines = True
+                return line()
+            return cast(bytes, limited(size))
+
+        self.__dict__["readline"] = readline
 
     @property
     def raw(self) -> File:  # type: ignore[override]
@@ -73,8 +143,22 @@ class BufferedFile(ReadAt, io.BufferedIOBase):
 
     def read(self, size: int | None = -1, /) -> bytes:
         """At most `size` bytes from the position on; all the rest if it is negative or None."""
+        buffered, place = self._buffered, self._place
+        size = -1 if size is None or size < 0 else size
+        if size > self._buffer_bytes or place.has_lines:
+            return cast(bytes, place.noting(self._read_any)(size))
+        try:
+            data = buffered.read(size)
+        except BaseException:
+            with contextlib.suppress(ValueError):
+                buffered.seek(place.at)
+            raise
+        place.at += len(data)
+        return data
+
+    def _read_any(self, size: int) -> bytes:
         buffered = self._buffered
-        if size is None or size <= self._buffer_bytes:
+        if size <= self._buffer_bytes:
             return buffered.read(size)
         position = buffered.tell()
         if position != self._handle.tell():
@@ -90,11 +174,14 @@ class BufferedFile(ReadAt, io.BufferedIOBase):
     def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
         """Sets the position, from the beginning, the position or the end; the new one."""
         try:
-            return self._buffered.seek(offset, whence)
+            position = self._buffered.seek(offset, whence)
         except ValueError:
-            # The file names the value, with its range.
-            self._raw.seek(offset, whence)
+            if not self._is_detached:
+                # The file names the value, with its range.
+                self._raw.seek(offset, whence)
             raise
+        self._place.at = position
+        return position
 
     def tell(self) -> int:
         """The position."""
@@ -109,13 +196,16 @@ class BufferedFile(ReadAt, io.BufferedIOBase):
     def detach(self) -> File:  # type: ignore[override]
         """The file without the buffer, whose position is behind the bytes of the buffer."""
         self._buffered.detach()
-        self._raw._keeps_hints = False
+        self._is_detached = True
+        self._raw._keeps_hints, self._raw._failed = False, None
         return self._raw
 
     def __iter__(self) -> Any:
+        self._place.has_lines = True
         return self._buffered.__iter__()
 
     def __next__(self) -> bytes:
+        self._place.has_lines = True
         return next(self._buffered)
 
     def __del__(self) -> None:
