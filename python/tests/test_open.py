@@ -9,6 +9,7 @@ import time
 import pytest
 
 import forerun
+import forerun.torch
 
 TEXT = "caf\u00e9\r\none\n\ntwo\rend".encode()
 
@@ -138,6 +139,26 @@ def test_a_path_with_a_colon_is_a_path(tmp_path, engine, monkeypatch):
     (tmp_path / "a:" / "b").write_bytes(b"colon")
     with forerun.open("a:/b", engine=engine) as file:
         assert file.read() == b"colon"
+
+
+def test_a_path_through_a_link_and_back_is_that_of_the_system(tmp_path, engine, monkeypatch):
+    """Behind the link, `..` is the folder above its target."""
+    for folder, content in (("deep", b"right"), (".", b"wrong")):
+        (tmp_path / folder / "images" / "class").mkdir(parents=True)
+        (tmp_path / folder / "file").write_bytes(content)
+        (tmp_path / folder / "images" / "class" / "file").write_bytes(content)
+    (tmp_path / "deep" / "er").mkdir()
+    (tmp_path / "link").symlink_to("deep/er")
+    monkeypatch.chdir(tmp_path)
+    for begin in ("", f"{tmp_path}/", f"file://{tmp_path}/"):
+        path = f"{begin}link/../file"
+        assert engine.hint([(path, 0, 5)]) == 1
+        with forerun.open(path, engine=engine) as file:
+            assert file.read() == b"right"
+        images = forerun.torch.Folder(f"{begin}link/../images", engine=engine)
+        assert [images[0], images.classes] == [(b"right", 0), ["class"]]
+    with pytest.raises(FileNotFoundError):
+        forerun.open("absent/../file", engine=engine)
 
 
 def test_a_buffered_file_reads_and_is_announced_as_one_without(path, engine, content):

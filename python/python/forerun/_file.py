@@ -218,8 +218,8 @@ def absolute(name: str | bytes) -> str:
 
 
 def _from_root(path: str) -> str:
-    # A file is no folder: the system refuses it by this end.
-    return os.path.abspath(path) + ("/" if path.endswith("/") else "")
+    # As it is written: behind a symbolic link, `..` is the folder above its target.
+    return path if path.startswith("/") else os.path.join(os.getcwd(), path)
 
 
 def open(

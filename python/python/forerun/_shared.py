@@ -69,7 +69,7 @@ def _check(runtime: str, user: int) -> None:
     try:
         with contextlib.suppress(FileExistsError):
             os.mkdir(runtime, 0o700)
-        there, above = os.lstat(runtime), os.stat(os.path.dirname(os.path.abspath(runtime)))
+        there, above = os.lstat(runtime), os.stat(os.path.dirname(runtime.rstrip("/")) or os.curdir)
     except OSError as error:
         why = f"{error.strerror}: {VARIABLE} needs this folder, or that of FORERUN_RUNTIME_DIR in its place"
         raise OSError(error.errno, why, runtime) from None
