@@ -341,6 +341,23 @@ def test_a_folder_has_its_classes_and_samples_as_image_folders_have(folder):
         forerun.torch.Folder(folder / "missing")
 
 
+def test_a_folder_has_what_its_links_lead_to_and_ends_where_they_lead_back(tmp_path):
+    for folder in ("images/one", "elsewhere/deep"):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "file").write_bytes(folder.encode())
+    images = tmp_path / "images"
+    (images / "two").symlink_to(tmp_path / "elsewhere")
+    (images / "three").symlink_to(images / "one")
+    (images / "one" / "back").symlink_to(images)
+    (images / "one" / "itself").symlink_to("itself")
+    dataset = forerun.torch.Folder(images)
+    assert dataset.classes == ["one", "three", "two"]
+    names = [os.path.relpath(path, images) for path, _ in dataset.samples]
+    assert {"one/file", "three/file", "two/deep/file"} <= set(names)
+    assert len(names) < 20
+    assert dataset[names.index("two/deep/file")] == (b"elsewhere/deep", 2)
+
+
 class Images:
     """As `ImageFolder`: paths, and a loader that is given one."""
 

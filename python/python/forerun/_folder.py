@@ -66,10 +66,6 @@ def _content(path: str, *, engine: Engine | None) -> bytes:
         return file.read()
 
 
-def _raise(error: OSError) -> None:
-    raise error
-
-
 def _files(root: str, engine: Engine | None) -> Iterator[tuple[str, str]]:
     """Names below a folder or an address, and paths."""
     root = absolute(root)
@@ -77,10 +73,23 @@ def _files(root: str, engine: Engine | None) -> Iterator[tuple[str, str]]:
         for address in listed(root, engine=engine):
             yield address.removeprefix(root.rstrip("/") + "/"), address
         return
-    for folder, _, names in os.walk(root, onerror=_raise):
-        for name in names:
-            path = os.path.join(folder, name)
-            yield os.path.relpath(path, root), path
+    for path in _below(root, frozenset()):
+        yield os.path.relpath(path, root), path
+
+
+def _below(folder: str, above: frozenset[tuple[int, int]]) -> Iterator[str]:
+    """Files below a folder, also behind links; nothing of a folder that is linked from below itself."""
+    status = os.stat(folder)
+    key = status.st_dev, status.st_ino
+    if key in above:
+        return
+    with os.scandir(folder) as entries:
+        found = list(entries)
+    for entry in found:
+        if os.path.isdir(entry.path) if entry.is_symlink() else entry.is_dir():
+            yield from _below(entry.path, above | {key})
+        else:
+            yield entry.path
 
 
 def place_of(dataset: Any, index: int) -> Place | Sequence[Place]:
