@@ -290,6 +290,41 @@ def test_a_position_that_one_thread_sets_is_that_of_the_reads_of_others(remote, 
         assert file.read() == b"" and file.tell() == SIZE + 5
 
 
+def test_a_thread_begins_at_no_position_of_one_that_has_ended(remote, engine, content):
+    """It may have the number of that thread."""
+    fs = fsspec.filesystem("forerun", fs=remote, engine=engine)
+    with fs.open("data") as file:
+        read = []
+        for call in (lambda: file.seek(5000), lambda: read.append(file.read(10))) * 20:
+            file.seek(0)
+            assert file.read(10) == content[:10]
+            thread = threading.Thread(target=call)
+            thread.start()
+            thread.join()
+        assert read == [content[10:20]] * 20
+
+
+def test_a_position_that_a_thread_has_set_stays_where_its_read_fails(remote, engine, content):
+    fs = fsspec.filesystem("forerun", fs=remote, engine=engine)
+    with fs.open("data") as file:
+        for read in (lambda: file.read(10), lambda: bytes(buffer[: file.readinto(buffer)])):
+            buffer = bytearray(10)
+            file.seek(100)
+            thread = threading.Thread(target=file.seek, args=(5000,))
+            thread.start()
+            thread.join()
+            file.pread, file.readinto_at = _fails, _fails
+            with pytest.raises(OSError, match="once"):
+                read()
+            del file.pread, file.readinto_at
+            assert file.tell() == 100 and file.seek(1, os.SEEK_CUR) == 101
+            assert read() == content[101:111]
+
+
+def _fails(*_):
+    raise OSError(5, "once")
+
+
 class Meeting(MemoryFileSystem):
     """A file system whose details are given to 40 callers at once, and to none before."""
 

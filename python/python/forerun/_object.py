@@ -24,6 +24,12 @@ if TYPE_CHECKING:
     from .fsspec import ForerunFileSystem
 
 
+class _Sought:
+    """A position that a thread has set and not read from."""
+
+    at: int | None = None
+
+
 class Object(File):
     """A file of a file system, with the attributes that files of fsspec have."""
 
@@ -33,9 +39,9 @@ class Object(File):
         self.path = path
         self._kept = kept
         self._scan = Scan(self, path, fs.footers)
-        # Where threads have set the position and not read since, and the last of them.
-        self._sought: dict[int, int] = {}
-        self._last_sought = 0
+        # Where this thread has set the position and not read since; and the same of the thread that has set it last.
+        self._of_thread = threading.local()
+        self._last = _Sought()
         # Short reads far from the one before, until the whole of a small file is announced; and the end of that one.
         can_jump = path.endswith(TREES) and self.size <= self.engine.memory_limit // _WHOLE_PART
         self._jumps_left = _JUMPS if can_jump else 0
@@ -57,32 +63,56 @@ class Object(File):
             self.close()
 
     def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
-        """Sets the position. The next read of the same thread begins there, whatever others do in between.
+        """Sets the position. The next read of the same thread begins there, whatever positions others set in between.
 
-        DuckDB shares a file between threads that each seek and then read, without a lock.
+        DuckDB shares a file between threads that each seek and then read, without a lock. A thread that has set none since
+        its last read goes on behind the last position that was set, as with any file.
         """
-        to, thread = super().seek(offset, whence), threading.get_ident()
+        sought = self._sought
+        if whence == os.SEEK_CUR and sought.at is not None:
+            offset, whence = sought.at + offset, os.SEEK_SET
+        to = super().seek(offset, whence)
         if whence == os.SEEK_SET:
-            self._sought[thread], self._last_sought = to, thread
+            sought.at, self._last = to, sought
         else:
-            self._sought.pop(thread, None)
+            sought.at = None
         return to
+
+    @property
+    def _sought(self) -> "_Sought":
+        """Gone with the thread, whose number the next one may have."""
+        try:
+            return self._of_thread.sought  # type: ignore[no-any-return]
+        except AttributeError:
+            self._of_thread.sought = sought = _Sought()
+            return sought
+
+    def _take(self) -> int | None:
+        """The position that this thread has set, for one read; None if that begins where the last was set."""
+        sought = self._sought
+        at, sought.at = sought.at, None
+        if at is None:
+            # As if that thread had read.
+            self._last.at = None
+        return at
 
     def tell(self) -> int:
         """The position: that of this thread, if it has set one and not read since."""
-        at = super().tell()
-        return self._sought.get(threading.get_ident(), at)
+        at, own = super().tell(), self._sought.at
+        return at if own is None else own
 
     def read(self, size: int | None = -1, /) -> bytes:
         """As of any file; the parts of a Parquet file that come next are announced."""
-        at = self._sought.pop(threading.get_ident(), None)
+        at = self._take()
         if at is None:
-            # As if that thread had read.
-            self._sought.pop(self._last_sought, None)
             return super().read(size) if size is not None and size >= 0 else self.readall()
         length = max(self.size - at, 0) if size is None or size < 0 else size
-        was_announced = self._scan.reading(at, at + length)
-        data = self.pread(length, at) if was_announced else read_alone(self, at, length)
+        try:
+            was_announced = self._scan.reading(at, at + length)
+            data = self.pread(length, at) if was_announced else read_alone(self, at, length)
+        except BaseException:
+            self._sought.at = at
+            raise
         self._scan.was_read(data, at + len(data))
         self._move(at + len(data))
         return data
@@ -95,19 +125,22 @@ class Object(File):
 
     def readinto(self, buffer: Any, /) -> int:
         """Fills a writable buffer from the position on; the number of bytes, 0 at the end."""
-        at = self._sought.pop(threading.get_ident(), None)
+        at = self._take()
         if at is None:
-            self._sought.pop(self._last_sought, None)
             return super().readinto(buffer)
         if self._jumps_left:
             self._jump(at, len(memoryview(buffer)))
-        taken = self.readinto_at(buffer, at)
+        try:
+            taken = self.readinto_at(buffer, at)
+        except BaseException:
+            self._sought.at = at
+            raise
         self._move(at + taken)
         return taken
 
     def readline(self, size: int | None = -1, /) -> bytes:
         """A line from the position on."""
-        at = self._sought.pop(threading.get_ident(), None)
+        at = self._take()
         if at is not None:
             super().seek(at)
         return super().readline(size)
@@ -122,7 +155,7 @@ class Object(File):
 
     def _move(self, to: int) -> None:
         """Moves the position of all threads behind a read of the last that set it."""
-        if self._last_sought == threading.get_ident():
+        if self._last is self._sought:
             super().seek(to)
 
     @property
