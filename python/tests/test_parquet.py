@@ -1,12 +1,14 @@
 """Scans of Parquet files are announced from the footer: with pyarrow, over a file that writes announcements down."""
 
 import io
+import sys
+import threading
 
 import pytest
 
 import forerun
 import forerun.fsspec
-from forerun.parquet import Chunk, Footers, Scan, announce, chunks
+from forerun.parquet import Chunk, Footers, Layout, Scan, announce, chunks
 
 pyarrow = pytest.importorskip("pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")
@@ -112,6 +114,51 @@ def test_a_second_open_file_knows_the_footer_and_one_of_another_size_does_not(ta
     other = Recorder(table + b"x")
     Scan(other, "path", footers).reading(first.first, first.end)
     assert other.take() == []
+
+
+class Counting(list):
+    """A list that counts the entries that are looked at."""
+
+    looked = 0
+
+    def __getitem__(self, at):
+        self.looked += 1
+        return super().__getitem__(at)
+
+
+def test_a_read_looks_at_the_chunks_that_it_has_and_no_others():
+    found = [Chunk(group, f"c{column}", place := (group * 100 + column) * 10, place + 10) for group in range(200) for column in range(100)]
+    layout = Layout(found)
+    layout._placed = Counting(layout._placed)
+    assert layout.asked(52_010, 52_025) == {"c1": (52, 52), "c2": (52, 52)}
+    assert layout.asked(0, 1_011) == {"c0": (0, 1), "c1": (0, 1), **{f"c{n}": (0, 0) for n in range(2, 100)}}
+    assert layout.asked(200_000, 300_000) == {} and layout.asked(5, 5) == {"c0": (0, 0)}
+    assert layout._placed.looked < 200
+
+
+def test_threads_that_open_tables_side_by_side_share_what_is_known_of_footers():
+    footers, errors = Footers(), []
+
+    def open_many(thread):
+        try:
+            for number in range(3_000):
+                path = f"{thread}-{number % 500}.parquet"
+                footers.part(path)
+                footers.found(path, 1_000 + number, 100)
+        except Exception as error:
+            errors.append(error)
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        threads = [threading.Thread(target=open_many, args=(thread,)) for thread in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(before)
+    assert errors == [] and len(footers._kept) <= Footers.KEPT_MAX + 4
 
 
 DAMAGES = ["length", "bytes", "cut", "offsets"]

@@ -272,8 +272,9 @@ class ForerunFileSystem(ChainedFileSystem):
             except FileNotFoundError:
                 return False
             if handle is not None:
-                while len(self._found) >= _FOUND_MAX:
-                    self._found.pop(next(iter(self._found)), None)
+                # Of a copy: other threads change it meanwhile.
+                for before in list(self._found)[: 1 - _FOUND_MAX]:
+                    self._found.pop(before, None)
                 self._found[below] = time.monotonic(), handle
                 return True
         with turn_of(self.fs):

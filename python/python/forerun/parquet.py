@@ -17,6 +17,7 @@ before: `announce(file, columns=["c"])`.
 """
 
 import sys
+from bisect import bisect_left
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -68,6 +69,31 @@ def chunks(footer: bytes) -> list[Chunk]:
         return []
 
 
+class Layout:
+    """The chunks of a file: by their columns, and in the order of the file, in which the place of a read is looked up."""
+
+    def __init__(self, found: list[Chunk]) -> None:
+        self.columns: dict[str, list[Chunk]] = {}
+        placed = []
+        for chunk in found:
+            parts = self.columns.setdefault(chunk.column, [])
+            placed.append((chunk.first, chunk.end, chunk.column, len(parts)))
+            parts.append(chunk)
+        self._placed = sorted(placed)
+        self._firsts = [first for first, *_ in self._placed]
+
+    def asked(self, first: int, end: int) -> dict[str, tuple[int, int]]:
+        """The columns of which a range has chunks, with the places of the first and the last of them in their column."""
+        places: dict[str, tuple[int, int]] = {}
+        for at in reversed(range(bisect_left(self._firsts, end))):
+            _, its_end, column, place = self._placed[at]
+            if its_end <= first:
+                break
+            least, most = places.get(column, (place, place))
+            places[column] = min(least, place), max(most, place)
+        return places
+
+
 class Footers:
     """Chunks of the files of a file system, by path and size: a reader opens a file twice, and reads its footer once.
 
@@ -78,8 +104,8 @@ class Footers:
     KEPT_MAX = 256
 
     def __init__(self) -> None:
-        # The length of a footer until its chunks are of use.
-        self._kept: dict[tuple[str, int], int | dict[str, list[Chunk]]] = {}
+        # By path, with the size: the length of a footer until its chunks are of use.
+        self._kept: dict[str, tuple[int, int | Layout]] = {}
 
     @staticmethod
     def has_name(path: str) -> bool:
@@ -88,28 +114,30 @@ class Footers:
 
     def part(self, path: str) -> dict[str, Any] | None:
         """The part of a file that is read first, unless its footer is known: asked for with the opening."""
-        is_known = any(of == path for of, _ in self._kept)
-        return {"last": LAST} if self.has_name(path) and not is_known else None
+        return {"last": LAST} if self.has_name(path) and path not in self._kept else None
 
     def found(self, path: str, size: int, length: int) -> None:
         """Takes note of the length of a footer, with its tail."""
-        if length <= min(_FOOTER_MAX, size) and (path, size) not in self._kept:
-            while len(self._kept) >= self.KEPT_MAX:
-                self._kept.pop(next(iter(self._kept)), None)
-            self._kept[path, size] = length
+        if length <= min(_FOOTER_MAX, size) and self._kept.get(path, (None, 0))[0] != size:
+            # Of a copy: other threads change it meanwhile.
+            for before in list(self._kept)[: 1 - self.KEPT_MAX]:
+                self._kept.pop(before, None)
+            self._kept[path] = size, length
 
-    def of(self, file: "File", path: str, size: int) -> dict[str, list[Chunk]]:
-        """The chunks by columns; none where there is no footer, it is damaged, or pyarrow is not in use."""
-        kept = self._kept.get((path, size), {})
+    def of(self, file: "File", path: str, size: int) -> Layout:
+        """The chunks; none where there is no footer, it is damaged, or pyarrow is not in use."""
+        of_size, kept = self._kept.get(path, (None, _NONE))
+        if of_size != size:
+            return _NONE
         if not isinstance(kept, int):
             return kept
-        by_column: dict[str, list[Chunk]] = {}
-        if "pyarrow" in sys.modules:
-            for chunk in chunks(file.pread(kept, size - kept)):
-                if 0 <= chunk.first < chunk.end <= size:
-                    by_column.setdefault(chunk.column, []).append(chunk)
-        self._kept[path, size] = by_column
-        return by_column
+        found = chunks(file.pread(kept, size - kept)) if "pyarrow" in sys.modules else []
+        layout = Layout([chunk for chunk in found if 0 <= chunk.first < chunk.end <= size])
+        self._kept[path] = size, layout
+        return layout
+
+
+_NONE = Layout([])
 
 
 class Scan:
@@ -134,11 +162,10 @@ class Scan:
         if end >= self._size:
             return False
         was_announced, order = False, []
-        for column, parts in self._footers.of(self._file, self._path, self._size).items():
-            asked = [place for place, one in enumerate(parts) if one.first < end and first < one.end]
-            if asked:
-                was_announced |= asked[0] < self._next.get(column, 0)
-                order += self._following(column, parts, asked[-1] + 1)
+        layout = self._footers.of(self._file, self._path, self._size)
+        for column, (least, most) in layout.asked(first, end).items():
+            was_announced |= least < self._next.get(column, 0)
+            order += self._following(column, layout.columns[column], most + 1)
         order.sort()
         self._announce(order)
         return was_announced
