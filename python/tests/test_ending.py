@@ -127,6 +127,64 @@ def test_no_thread_stays_in_a_call_of_ours_once_the_engines_have_ended():
     assert (ended.stdout, ended.stderr) == ("False {'SystemExit'}\n", "")
 
 
+SILENT = """
+import asyncio, os, signal, threading, fsspec, forerun.fsspec
+from fsspec.spec import AbstractFileSystem
+# A shell starts background jobs with the signal ignored.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+asked, never = threading.Event(), threading.Event()
+class Silent(AbstractFileSystem):
+    "Takes calls side by side, and never answers."
+    async_impl, mirror_sync_methods, cachable = True, False, False
+    def _open(self, path, mode="rb", **kwargs):
+        asked.set()
+        never.wait()
+fs = fsspec.filesystem("forerun", fs=Silent())
+def interrupt():
+    asked.wait()
+    os.kill(os.getpid(), signal.SIGINT)
+"""
+
+SILENT_CALLS = {
+    "files of one range each": "fs._read([(name, 0, 5) for name in 'abc'])",
+    "files of several ranges": "fs._read([(name, 0, 5) for name in 'abcabc'])",
+}
+
+
+@pytest.mark.parametrize("calls", SILENT_CALLS)
+def test_one_interrupt_ends_calls_side_by_side_and_the_process_with_a_silent_server(calls):
+    program = SILENT + textwrap.dedent(
+        f"""
+        threading.Thread(target=interrupt, daemon=True).start()
+        try:
+            list({SILENT_CALLS[calls]})
+        except KeyboardInterrupt:
+            print("interrupted")
+        """
+    )
+    ended = run(program)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "interrupted\n", "")
+
+
+def test_a_coroutine_that_is_given_up_lets_the_process_end_with_a_silent_server():
+    program = SILENT + textwrap.dedent(
+        """
+        fs = fsspec.filesystem("forerun", fs=Silent(), asynchronous=True)
+        async def give_up():
+            reading = asyncio.ensure_future(fs._cat_file("a"))
+            await asyncio.to_thread(asked.wait)
+            reading.cancel()
+            try:
+                await reading
+            except asyncio.CancelledError:
+                print("given up")
+        asyncio.run(give_up())
+        """
+    )
+    ended = run(program)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "given up\n", "")
+
+
 SUBINTERPRETER = """
 try:
     import _interpreters as interpreters

@@ -12,13 +12,14 @@ import asyncio
 import functools
 import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ClassVar
 
 from fsspec.implementations.asyn_wrapper import AsyncFileSystemWrapper
 
+from ._threads import Threads
+
 # See `_OPEN_THREADS` of `forerun.fsspec`.
-_THREADS = 64
+_MOST = 64
 
 
 class AsynchronousFileSystem(AsyncFileSystemWrapper):
@@ -55,6 +56,6 @@ def _on_threads(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @functools.lru_cache(maxsize=1)
-def _pool(_process: int) -> ThreadPoolExecutor:
+def _pool(_process: int) -> Threads:
     """The threads of this process: a forked child has none of its parent's."""
-    return ThreadPoolExecutor(_THREADS, thread_name_prefix="forerun-async")
+    return Threads(_MOST)

@@ -26,7 +26,6 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from typing import Any, ClassVar
 
@@ -49,6 +48,7 @@ from ._following import Following
 from ._forerun import Engine, Handle
 from ._handles import listed_handle, native_handle, target_handle, token, written
 from ._object import TREE_FIRST, TREES, Object, batch, read_alone, whole
+from ._threads import Threads
 from ._turns import Fetch, Kept, bears_calls, turn_of
 from .parquet import Footers
 
@@ -374,7 +374,7 @@ class ForerunFileSystem(ChainedFileSystem):
             except Exception as error:
                 return error
 
-        with ThreadPoolExecutor(threads) as pool:
+        with Threads(threads) as pool:
             yield from pool.map(one, ranges)
 
     def _open_all(self, paths: list[Any], threads: int, kwargs: Any) -> list[Any]:
@@ -386,7 +386,7 @@ class ForerunFileSystem(ChainedFileSystem):
 
         if len(paths) == 1 or threads == 1:
             return [one(path) for path in paths]
-        with ThreadPoolExecutor(min(threads, len(paths))) as pool:
+        with Threads(min(threads, len(paths))) as pool:
             return list(pool.map(one, paths))
 
     def get(self, rpath: Any, lpath: Any, *args: Any, **kwargs: Any) -> Any:

@@ -1,0 +1,73 @@
+"""Threads for calls side by side, which nothing waits for.
+
+Problem: a server that never answers holds the thread that asks it. `ThreadPoolExecutor` waits for its threads where it is
+left and at the end of the process: an interrupt has no effect, and the process does not end. Mechanism: an executor with
+daemons, as those of `forerun._calls`, that leaves behind the ones which are in a call.
+
+Called by `forerun.fsspec` and `forerun._asynchronous`.
+"""
+
+import functools
+import threading
+from collections.abc import Callable
+from concurrent.futures import Executor, Future
+from queue import SimpleQueue
+from typing import Any
+
+_Call = tuple["Future[Any]", Callable[[], Any]]
+
+
+class Threads(Executor):
+    """At most so many threads, which are started as calls need them."""
+
+    def __init__(self, most: int) -> None:
+        self._most, self._started = most, 0
+        self._starting = threading.Lock()
+        self._calls: SimpleQueue[_Call | None] = SimpleQueue()
+        self._idle = threading.Semaphore(0)
+
+    def submit(self, call: Callable[..., Any], /, *args: Any, **kwargs: Any) -> "Future[Any]":
+        """Has a thread make a call. Raises `RuntimeError` if the system gives none."""
+        future: Future[Any] = Future()
+        self._calls.put((future, functools.partial(call, *args, **kwargs)))
+        if not self._idle.acquire(blocking=False):
+            self._start()
+        return future
+
+    def _start(self) -> None:
+        with self._starting:
+            if self._started == self._most:
+                return
+            try:
+                threading.Thread(target=_serve, args=(self._calls, self._idle), name="forerun-call", daemon=True).start()
+            except RuntimeError:
+                if not self._started:
+                    raise
+            else:
+                self._started += 1
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Ends the threads that are idle, and others once their calls have ended; waits for none."""
+        for _ in range(self._started):
+            self._calls.put(None)
+
+
+def _serve(calls: "SimpleQueue[_Call | None]", idle: threading.Semaphore) -> None:
+    # Nothing of a call is kept while the thread is idle.
+    while _serve_one(calls):
+        idle.release()
+
+
+def _serve_one(calls: "SimpleQueue[_Call | None]") -> bool:
+    taken = calls.get()
+    if taken is None:
+        return False
+    future, call = taken
+    if future.set_running_or_notify_cancel():
+        try:
+            answer = call()
+        except BaseException as error:
+            future.set_exception(error)
+        else:
+            future.set_result(answer)
+    return True
