@@ -8,6 +8,7 @@ import tomllib
 import pytest
 
 import forerun
+from forerun import _default
 from forerun._forerun import Handle
 
 PROFILE = """
@@ -179,6 +180,33 @@ def test_a_file_closed_by_another_thread_ends_the_reads_with_an_error_or_the_byt
     reading.join()
     # Not begun yet: a ValueError in that thread, of which nothing is left here.
     assert got in ([path.read_bytes()[:4096]], [])
+
+
+@pytest.mark.parametrize("pickled", [False, True])
+def test_threads_that_come_side_by_side_have_one_default_engine(pickled, monkeypatch):
+    made, come = [], threading.Barrier(8)
+
+    def slow(*arguments, **options):
+        made.append(arguments)
+        # The others come meanwhile.
+        time.sleep(0.05)
+        return forerun.Engine(*arguments, **options)
+
+    monkeypatch.setattr(_default, "_default", None)
+    monkeypatch.setattr(_default, "Engine" if pickled else "_of_the_environment", slow)
+    monkeypatch.setattr(_default, "set_default_engine", lambda engine: monkeypatch.setattr(_default, "_default", engine))
+
+    def take():
+        come.wait()
+        engines.add(_default._restore("default", 1 << 20, 1 << 20, "forerun", None, None) if pickled else _default.default_engine())
+
+    engines = set()
+    threads = [threading.Thread(target=take) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (len(made), len(engines)) == (1, 1)
 
 
 def test_the_default_engine_is_shared_and_can_be_set(path):

@@ -8,6 +8,7 @@ a worker with a thousand unpickled files has one memory limit, not a thousand.
 import atexit
 import copyreg
 import os
+import threading
 import weakref
 from typing import Any
 
@@ -20,6 +21,15 @@ _engines: "weakref.WeakValueDictionary[str, Engine]" = weakref.WeakValueDictiona
 
 _IDENTITY_OF_DEFAULT = "default"
 
+# Held while an engine is made that others may look for: threads that open their first files side by side share it.
+_making = threading.RLock()
+
+
+def _in_child() -> None:
+    """The lock may have been held by a thread that a forked child lacks."""
+    global _making
+    _making = threading.RLock()
+
 
 def default_engine() -> Engine:
     """The engine of files opened without one, made at the first call.
@@ -29,10 +39,11 @@ def default_engine() -> Engine:
     """
     global _default
     if _default is None:
-        engine = _of_the_environment()
-        _shared.share(engine)
-        set_default_engine(engine)
-    assert _default is not None
+        with _making:
+            if _default is None:
+                engine = _of_the_environment()
+                _shared.share(engine)
+                set_default_engine(engine)
     return _default
 
 
@@ -60,7 +71,8 @@ def set_default_engine(engine: Engine) -> None:
     global _default
     if not isinstance(engine, Engine):
         raise TypeError(f"engine must be a forerun.Engine, not {type(engine).__name__}")
-    _default = engine
+    with _making:
+        _default = engine
 
 
 def _identity(engine: Engine) -> str:
@@ -85,19 +97,20 @@ def _restore(
     profile: dict[str, Any] | None,
     emulate: tuple[int, int] | None,
 ) -> Engine:
-    engine = _default if identity == _IDENTITY_OF_DEFAULT else _engines.get(identity)
-    if engine is not None:
+    with _making:
+        engine = _default if identity == _IDENTITY_OF_DEFAULT else _engines.get(identity)
+        if engine is not None:
+            return engine
+        engine = Engine(memory, preset, profile=profile, emulate=emulate)
+        if limit != memory:
+            engine.limit_memory(limit)
+        if identity == _IDENTITY_OF_DEFAULT:
+            _shared.share(engine)
+            set_default_engine(engine)
+        else:
+            _engines[identity] = engine
+            _identities[engine] = identity
         return engine
-    engine = Engine(memory, preset, profile=profile, emulate=emulate)
-    if limit != memory:
-        engine.limit_memory(limit)
-    if identity == _IDENTITY_OF_DEFAULT:
-        _shared.share(engine)
-        set_default_engine(engine)
-    else:
-        _engines[identity] = engine
-        _identities[engine] = identity
-    return engine
 
 
 if levels := os.environ.get("FORERUN_LOG"):
@@ -105,3 +118,4 @@ if levels := os.environ.get("FORERUN_LOG"):
 copyreg.pickle(Engine, _reduce)
 atexit.register(finish_engines)
 os.register_at_fork(after_in_child=forked)
+os.register_at_fork(after_in_child=_in_child)
