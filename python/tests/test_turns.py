@@ -1,6 +1,9 @@
 """Targets that bear one call at a time, and files without range requests: members of archives, and a target that counts."""
 
+import errno
+import gc
 import io
+import itertools
 import os
 import tarfile
 import threading
@@ -15,6 +18,7 @@ from fsspec.spec import AbstractBufferedFile, AbstractFileSystem
 
 import forerun
 import forerun.fsspec
+from forerun import _turns
 from forerun._turns import bears_calls
 from test_processes import in_child
 
@@ -164,6 +168,39 @@ def test_a_child_that_is_forked_while_a_target_is_called_calls_it_too(single, en
         finally:
             answers.set()
             thread.join()
+
+
+def test_a_collection_in_a_call_that_waits_for_the_reader_is_an_error_and_no_hang(single, engine, content, monkeypatch):
+    """As h5py's objects do: their destructor takes a lock that the reader holds. Another call would move the file of the first."""
+    monkeypatch.setattr(_turns, "_LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(_turns, "_COLLECTION_SECONDS", 0.5)
+    lock, calls = threading.Lock(), itertools.count()
+
+    class Garbage:
+        def __init__(self):
+            self.me = self
+
+        def __del__(self):
+            with lock:
+                pass
+
+    def during():
+        if next(calls) == 0:
+            Garbage()
+            gc.collect()
+
+    with single.open("a", cache_type="forerun", cache_options={"engine": engine}, size=SIZE) as file:
+        single.during = during
+
+        def read():
+            with lock:
+                return file.read(10)
+
+        with pytest.raises(OSError) as raised:
+            read()
+        assert raised.value.errno == errno.EDEADLK
+        assert read() == content[:10]
+    assert single.most == 1
 
 
 @pytest.fixture

@@ -13,7 +13,9 @@ Called by `forerun.fsspec` and `forerun._handles`.
 """
 
 import contextlib
+import errno
 import functools
+import gc
 import os
 import threading
 import weakref
@@ -70,9 +72,44 @@ def bears_calls(fs: AbstractFileSystem) -> bool:
     return bool(getattr(type(fs), "async_impl", False)) and all(map(bears_calls, _below(fs)))
 
 
+class _Turn:
+    """A lock of a target. The thread that has it may collect garbage meanwhile, and wait for a lock of the reader (h5py's)."""
+
+    def __init__(self) -> None:
+        self._lock, self._holder = threading.RLock(), 0
+
+    def __enter__(self) -> None:
+        waited = 0.0
+        while not self._lock.acquire(timeout=_LOOK_SECONDS):
+            waited = waited + _LOOK_SECONDS if self._holder == _collector else 0.0
+            if waited >= _COLLECTION_SECONDS:
+                why = "the call before waits for a collection of garbage, and that perhaps for this reader"
+                raise OSError(errno.EDEADLK, why)
+        self._holder = threading.get_ident()
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+
+_LOOK_SECONDS = 1.0
+# No collection that ends by itself takes as long.
+_COLLECTION_SECONDS = 10.0
+
+# The thread that collects garbage, if one does.
+_collector = -1
+
+
+def _collecting(phase: str, _info: dict[str, int]) -> None:
+    global _collector
+    _collector = threading.get_ident() if phase == "start" else -1
+
+
+gc.callbacks.append(_collecting)
+
+
 @of_each
-def _lock_of(fs: AbstractFileSystem) -> Any:
-    return threading.RLock()
+def _lock_of(fs: AbstractFileSystem) -> _Turn:
+    return _Turn()
 
 
 def turn_of(fs: AbstractFileSystem) -> Any:
