@@ -1,5 +1,6 @@
 """Reclaim methods written in Python, beside the command line's own: in counts, simulations and options of both."""
 
+import functools
 import random
 import time
 import typing
@@ -55,6 +56,19 @@ def test_a_policy_of_ones_own_counts_as_the_listed_one(tmp_path, seed):
     assert len(own) == len(listed) == 4
     for one, other in zip(own, listed):
         assert {**one, "policy": ""} == {**other, "policy": ""}
+
+
+def test_policies_of_one_name_are_refused_by_it(tmp_path):
+    trace = numbers(tmp_path, 1, count=2000)
+
+    class Lru(LRU):
+        pass
+
+    other, Lru.__name__ = type("LRU", (LRU,), {}), "lru"
+    for policies in ([LRU, other], [functools.partial(LRU), functools.partial(other)], [Lru, "fifo,lru"]):
+        with pytest.raises(ValueError, match="has the name '(LRU|partial|lru)' as well"):
+            forerun.count(trace=trace, policy=policies, cache=20)
+    assert len(forerun.count(trace=trace, policy=(one for one in (LRU, LRU, "lru")), cache=20)) == 3
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -189,11 +189,14 @@ def count(**options: Unpack[CountOptions]) -> list[Row]:
     policy: Any = options.get("policy")
     default = next(one for name, one, *_ in _forerun.options("count") if name == "policy")
     given = [default] if policy is None else [policy] if isinstance(policy, str) or callable(policy) else policy
+    given = list(given)
     names, own = [], {}
+    named = {name for one in given if not callable(one) for name in _word("policy", one).split(",")}
     for one in given:
         if callable(one):
             name = getattr(one, "__name__", None) or type(one).__name__
-            own[name] = one
+            if own.setdefault(name, one) is not one or name in named:
+                raise ValueError(f"policy {one!r}: another one has the name {name!r} as well: give it a __name__ of its own")
             names.append(name)
         else:
             names.append(_word("policy", one))
