@@ -180,6 +180,29 @@ def test_reads_in_another_order_are_counted_and_right(path, engine, content):
     assert hinted.announcer().unexpected > 0
 
 
+class AtOnce(Samples):
+    """Samples of which a batch is read by one call."""
+
+    def __getitems__(self, indices):
+        return [self[index] for index in indices]
+
+
+@pytest.mark.parametrize("kind", ["planned", "told"])
+def test_a_data_set_that_reads_batches_at_once_does_so_announced(kind, path, engine, content):
+    def dressed(samples):
+        if kind == "told":
+            return forerun.torch.ToldDataset(samples, samples.locate, engine=engine)
+        return forerun.torch.HintedDataset(samples, forerun.torch.Plan(len(samples), shuffle=False), samples.locate, engine=engine)
+
+    assert not hasattr(dressed(Samples(path, engine)), "__getitems__")
+    data = pickle.loads(pickle.dumps(dressed(AtOnce(path, engine))))
+    order = list(range(64))
+    batches = list(forerun.torch.LookAhead([order[at : at + 8] for at in range(0, 64, 8)], 64, 0)) if kind == "told" else [order]
+    read = [sample for batch in batches for sample in data.__getitems__(batch)]
+    assert read == [content[index * SAMPLE :][:SAMPLE] for index in order]
+    assert data.announcer().unexpected == 0 and engine.ledger()["hints"] > 0
+
+
 def test_shards_are_announced_and_closed_in_turn(tmp_path, engine):
     paths = [tmp_path / f"shard{i}" for i in range(5)]
     for number, path in enumerate(paths):
@@ -195,6 +218,8 @@ def test_shards_are_announced_and_closed_in_turn(tmp_path, engine):
 
 def test_a_worker_has_its_share_of_the_memory(engine):
     forerun.torch.share_memory(engine, 4)
+    assert engine.memory_limit == engine.memory // 4
+    forerun.torch.share_memory(engine, 2)
     assert engine.memory_limit == engine.memory // 4
 
 

@@ -32,6 +32,12 @@ class MapDataset(Protocol):
         """How many samples there are."""
 
 
+def batched(dataset: Any, reading: Callable[[int], int]) -> Callable[[Sequence[int]], Any]:
+    """The method of a dataset that reads a batch at once, told of each sample; `AttributeError` if it has none."""
+    read = dataset.__getitems__
+    return lambda indices: read([reading(index) for index in indices])
+
+
 class Announcer:
     """Announces an order to an engine, at most `ahead` samples before the reads.
 
@@ -239,6 +245,15 @@ class ToldDataset:
         return len(self.dataset)
 
     def __getitem__(self, index: int) -> Any:
+        return self.dataset[self._reading(index)]
+
+    @property
+    def __getitems__(self) -> Callable[[Sequence[int]], Any]:
+        """A batch at once, where the dataset has this method, which torch looks for."""
+        return batched(self.dataset, self._reading)
+
+    def _reading(self, index: int) -> int:
+        """The index of a sample that is about to be read."""
         begins = isinstance(index, _Telling) and index.begins
         if self._announcer is None or self._announcer[0] != os.getpid() or begins:
             # The rest of an order that was not read to its end does not come.
@@ -250,7 +265,7 @@ class ToldDataset:
             self._told.extend(index.coming)
             index = int(index)
         self._announcer[1].reading(index)
-        return self.dataset[index]
+        return index
 
     def announcer(self) -> Announcer | None:
         """The announcer of this process, once it has read."""

@@ -37,7 +37,7 @@ from functools import cache, partial
 from itertools import islice
 from typing import Any, cast
 
-from ._announce import AHEAD, Announcer, LookAhead, MapDataset, Place, ToldDataset
+from ._announce import AHEAD, Announcer, LookAhead, MapDataset, Place, ToldDataset, batched
 from ._default import default_engine
 from ._folder import Folder, image, place_of
 from ._forerun import Engine
@@ -189,8 +189,16 @@ class HintedDataset:
         return len(self.dataset)
 
     def __getitem__(self, index: int) -> Any:
+        return self.dataset[self._reading(index)]
+
+    @property
+    def __getitems__(self) -> Callable[[Sequence[int]], Any]:
+        """A batch at once, where the dataset has this method, which torch looks for."""
+        return batched(self.dataset, self._reading)
+
+    def _reading(self, index: int) -> int:
         self.announcer().reading(index)
-        return self.dataset[index]
+        return index
 
     def leave_out(self, batches: int) -> None:
         """Has the order of the epoch, here and in workers made from now on, begin behind so many batches."""
@@ -226,7 +234,7 @@ class HintedDataset:
 
 
 def share_memory(engine: Engine, workers: int) -> None:
-    """Limits this process's engine to its share of the memory; for `worker_init_fn`.
+    """Limits this process's engine to its share of the memory, unless it is limited to less; for `worker_init_fn`.
 
     The part of a limit that processes share (`FORERUN_MEMORY_SHARED`) stays as it is.
     """
@@ -234,7 +242,7 @@ def share_memory(engine: Engine, workers: int) -> None:
         raise ValueError(f"workers of {workers}: must be at least 1")
     if holds(engine):
         return
-    engine.limit_memory(engine.memory // workers)
+    engine.limit_memory(min(engine.memory // workers, engine.memory_limit))
 
 
 class _Init:
