@@ -290,6 +290,23 @@ def test_a_position_that_one_thread_sets_is_that_of_the_reads_of_others(remote, 
         assert file.read() == b"" and file.tell() == SIZE + 5
 
 
+def test_a_thousand_ranges_open_their_files_once(engine, monkeypatch):
+    target = MemoryFileSystem()
+    for number in range(300):
+        target.pipe_file(f"/ranges/{number}", b"%03d" % number * 500)
+    fs = fsspec.filesystem("forerun", fs=target, engine=engine)
+    opened, real = [], fs.open
+    monkeypatch.setattr(fs, "open", lambda path, *arguments, **options: opened.append(path) or real(path, *arguments, **options))
+    paths = ["/ranges/7"] * 1000
+    assert fs.cat_ranges(paths, list(range(1000)), list(range(5, 1005))) == [(b"007" * 500)[at : at + 5] for at in range(1000)]
+    assert opened == ["/ranges/7"]
+    # As many as are open at once, and the rest; the first again.
+    paths = [f"/ranges/{number}" for number in (*range(300), 0)]
+    assert fs.cat_ranges(paths, 0, 3) == [b"%03d" % number for number in (*range(300), 0)]
+    assert len(opened) == 1 + 301
+    assert fs.cat_ranges([], [], []) == []
+
+
 def test_a_thread_begins_at_no_position_of_one_that_has_ended(remote, engine, content):
     """It may have the number of that thread."""
     fs = fsspec.filesystem("forerun", fs=remote, engine=engine)

@@ -21,6 +21,7 @@ SIZE = 300_000
 @pytest.fixture
 def reset():
     _handles.proved.clear()
+    _handles.untagged.clear()
     _handles._told.clear()
 
 
@@ -496,6 +497,33 @@ def test_an_object_of_http_without_a_strong_etag_is_read_by_the_target(http, tmp
     target = fsspec.filesystem("http", headers={"x": "y"}, skip_instance_cache=True)
     with pytest.raises(native.UnknownOptionError, match="kwargs"):
         native.reached(target, address)
+
+
+def test_a_server_without_strong_etags_is_asked_for_one_once(http, tmp_path, reset, monkeypatch):
+    target, address = http
+    asked, stored = [], _handles.Handle.stored
+
+    class Handle:
+        fetched = staticmethod(_handles.Handle.fetched)
+
+        @staticmethod
+        def stored(engine, url, *arguments, **options):
+            asked.append(url.rpartition("/")[2])
+            return stored(engine, url, *arguments, **options)
+
+    monkeypatch.setattr(_handles, "Handle", Handle)
+    (tmp_path / "folder").mkdir(exist_ok=True)
+    for name in ("untagged", "tagged"):
+        (tmp_path / "folder" / name).write_bytes(name.encode() * 1000)
+    for name in ("untagged", "untagged", "tagged"):
+        fs = fsspec.filesystem("forerun", fs=target)
+        assert fs.cat_file(f"{address}/{name}") == name.encode() * 1000
+    assert asked == ["untagged"]
+    # One with versions of others is asked for each.
+    _handles.untagged.clear()
+    for name in ("tagged", "untagged", "untagged"):
+        assert fs.cat_file(f"{address}/{name}") == name.encode() * 1000
+    assert asked == ["untagged", "tagged", "untagged", "untagged"]
 
 
 CONFIG = """

@@ -34,6 +34,8 @@ written: set[str] = set()
 _told: set[str] = set()
 # Buckets whose objects the engine's own client has opened.
 proved: set[tuple[str, int]] = set()
+# Those of which one had no version, each with its file system: the target reads, without another question.
+untagged: set[tuple[str, tuple[str, int]]] = set()
 _unshared = itertools.count()
 
 
@@ -91,9 +93,10 @@ def native_handle(
     `details` are those of now; a `part` comes with the answer to the opening, if there is one. Raises `FileNotFoundError`
     where the store says that there is no such object: zarr looks for three of which two are never there.
     """
+    known = None
     try:
         known = native.reached(fs, path)
-        if known is None:
+        if known is None or (token(fs), known.bucket) in untagged:
             return None
         # The first object of a bucket is asked for in any case: the target reads where that fails.
         if known.bucket in proved:
@@ -110,8 +113,15 @@ def native_handle(
         if error.strerror == os.strerror(errno.ENOENT):
             raise FileNotFoundError(errno.ENOENT, error.strerror, path) from None
     except (OSError, ValueError) as error:
+        # A server that has versions of other objects is asked for the next one.
+        if known is not None and known.bucket not in proved and _NO_VERSION in str(error):
+            untagged.add((token(fs), known.bucket))
         tell(fs, "error", str(error))
     return None
+
+
+# Of the engine's client.
+_NO_VERSION = "neither a strong ETag nor a version"
 
 
 def known_handle(engine: Engine, known: native.Reached, details: dict[str, Any]) -> Handle | None:

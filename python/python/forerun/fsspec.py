@@ -346,8 +346,7 @@ class ForerunFileSystem(ChainedFileSystem):
         self, ranges: list[tuple[Any, int | None, int | None]], **kwargs: Any
     ) -> Iterator[bytes | Exception]:
         """The bytes of each range in turn, or its exception."""
-        for first in range(0, len(ranges), _OPEN_MAX):
-            part = ranges[first : first + _OPEN_MAX]
+        for part in _parts(ranges):
             paths = list(dict.fromkeys(path for path, _, _ in part))
             threads = _OPEN_THREADS if getattr(self.fs, "async_impl", False) and bears_calls(self.fs) else 1
             if threads > 1 and 1 < len(paths) == len(part):
@@ -442,6 +441,18 @@ _OPEN_THREADS = 64
 _OPEN_THREADS_MIN = 4
 # The longest request of the engine: a shorter beginning that came with the opening would be fetched again with it.
 _PIECE = 1 << 20
+
+
+def _parts(ranges: list[tuple[Any, int | None, int | None]]) -> Iterator[list[tuple[Any, int | None, int | None]]]:
+    """Ranges in their order, with as many files in each part as are opened for one call."""
+    first, paths = 0, set()
+    for at, (path, _, _) in enumerate(ranges):
+        if path not in paths and len(paths) == _OPEN_MAX:
+            yield ranges[first:at]
+            first, paths = at, set()
+        paths.add(path)
+    if ranges:
+        yield ranges[first:]
 
 
 def _or_raised(out: Iterator[bytes | Exception], returns: bool) -> Iterator[bytes | Exception]:
