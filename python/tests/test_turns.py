@@ -122,6 +122,8 @@ def test_targets_bear_as_many_calls_as_those_that_they_call(single, memory_and_h
     assert bears_calls(DirFileSystem("/x", memory)) and bears_calls(DirFileSystem("x", http))
     assert not bears_calls(single) and not bears_calls(DirFileSystem("x", single))
     assert not bears_calls(fsspec.filesystem("simplecache", fs=http))
+    named = {"__module__": "huggingface_hub.hf_file_system", "cachable": False}
+    assert bears_calls(type("HfFileSystem", (AbstractFileSystem,), named)())
 
 
 @pytest.fixture

@@ -44,6 +44,7 @@ def default_engine() -> Engine:
                 engine = _of_the_environment()
                 _shared.share(engine)
                 set_default_engine(engine)
+    assert _default is not None
     return _default
 
 

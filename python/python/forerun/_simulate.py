@@ -190,7 +190,8 @@ def count(**options: Unpack[CountOptions]) -> list[Row]:
     default = next(one for name, one, *_ in _forerun.options("count") if name == "policy")
     given = [default] if policy is None else [policy] if isinstance(policy, str) or callable(policy) else policy
     given = list(given)
-    names, own = [], {}
+    names: list[str] = []
+    own: dict[str, Any] = {}
     named = {name for one in given if not callable(one) for name in _word("policy", one).split(",")}
     for one in given:
         if callable(one):

@@ -5,9 +5,9 @@ for each other, and read wrong bytes without an error. A file without range requ
 a compressed one is inflated from its beginning each time. Mechanism: one lock for each such target, around every call of
 it (`turn_of`), which holds up no other target; and one open file, read by its position under that lock (`Kept`).
 
-Targets with coroutines, and those in memory or on the local disk, bear several calls at once (`bears_calls`). A target
-around others (`dir`, `reference`) bears as many as all of them do. The lock does not know calls that a program makes of its
-target past `forerun`.
+Targets with coroutines, those in memory or on the local disk, and that of Hugging Face, which asks with a session for each
+thread, bear several calls at once (`bears_calls`). A target around others (`dir`, `reference`) bears as many as all of
+them do. The lock does not know calls that a program makes of its target past `forerun`, nor those of its parent.
 
 Called by `forerun.fsspec` and `forerun._handles`.
 """
@@ -64,12 +64,16 @@ def _below(fs: AbstractFileSystem) -> Iterator[AbstractFileSystem]:
             yield one
 
 
+_KNOWN = {"huggingface_hub.hf_file_system.HfFileSystem"}
+
+
 @of_each
 def bears_calls(fs: AbstractFileSystem) -> bool:
     """Whether a target bears several calls at once."""
-    if isinstance(fs, MemoryFileSystem | LocalFileSystem):
+    kind = type(fs)
+    if isinstance(fs, MemoryFileSystem | LocalFileSystem) or f"{kind.__module__}.{kind.__qualname__}" in _KNOWN:
         return True
-    return bool(getattr(type(fs), "async_impl", False)) and all(map(bears_calls, _below(fs)))
+    return bool(getattr(kind, "async_impl", False)) and all(map(bears_calls, _below(fs)))
 
 
 class _Turn:
@@ -152,7 +156,7 @@ class Kept:
     @staticmethod
     def can_keep(file: Any) -> bool:
         """Whether a file has a position, and one of its own: a file in memory is the same for all that open it."""
-        return file.seekable() and not isinstance(getattr(file, "fs", None), MemoryFileSystem)
+        return getattr(file, "seekable", bool)() and not isinstance(getattr(file, "fs", None), MemoryFileSystem)
 
     def __call__(self, start: int, end: int) -> bytes:
         file = self._files.pop(os.getpid(), None)

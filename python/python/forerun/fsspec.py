@@ -445,7 +445,8 @@ _PIECE = 1 << 20
 
 def _parts(ranges: list[tuple[Any, int | None, int | None]]) -> Iterator[list[tuple[Any, int | None, int | None]]]:
     """Ranges in their order, with as many files in each part as are opened for one call."""
-    first, paths = 0, set()
+    first = 0
+    paths: set[Any] = set()
     for at, (path, _, _) in enumerate(ranges):
         if path not in paths and len(paths) == _OPEN_MAX:
             yield ranges[first:at]
