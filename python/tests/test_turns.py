@@ -176,7 +176,7 @@ def test_a_collection_in_a_call_that_waits_for_the_reader_is_an_error_and_no_han
     """As h5py's objects do: their destructor takes a lock that the reader holds. Another call would move the file of the first."""
     monkeypatch.setattr(_turns, "_LOOK_SECONDS", 0.05)
     monkeypatch.setattr(_turns, "_COLLECTION_SECONDS", 0.5)
-    lock, calls = threading.Lock(), itertools.count()
+    lock, calls, collected = threading.Lock(), itertools.count(), threading.Event()
 
     class Garbage:
         def __init__(self):
@@ -190,6 +190,7 @@ def test_a_collection_in_a_call_that_waits_for_the_reader_is_an_error_and_no_han
         if next(calls) == 0:
             Garbage()
             gc.collect()
+            collected.set()
 
     with single.open("a", cache_type="forerun", cache_options={"engine": engine}, size=SIZE) as file:
         single.during = during
@@ -201,6 +202,7 @@ def test_a_collection_in_a_call_that_waits_for_the_reader_is_an_error_and_no_han
         with pytest.raises(OSError) as raised:
             read()
         assert raised.value.errno == errno.EDEADLK
+        collected.wait()
         assert read() == content[:10]
     assert single.most == 1
 
