@@ -22,6 +22,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
+from fsspec.implementations.dirfs import DirFileSystem
 from fsspec.implementations.local import LocalFileSystem
 from fsspec.implementations.memory import MemoryFileSystem
 from fsspec.spec import AbstractFileSystem
@@ -141,6 +142,13 @@ def in_turn(fs: AbstractFileSystem | None, fetch: Fetch) -> Fetch:
     return fetched
 
 
+def has_ranges(fs: AbstractFileSystem) -> bool:
+    """Whether a target has range requests of its own, and not one that opens the file, seeks and reads."""
+    if isinstance(fs, DirFileSystem):
+        return has_ranges(fs.fs)
+    return type(fs).cat_file is not AbstractFileSystem.cat_file
+
+
 class Kept:
     """Ranges of one open file of a target, by its position; opened again after an error, and in a forked child.
 
@@ -152,11 +160,6 @@ class Kept:
         self._files = {os.getpid(): file}
         self._reopen = reopen
         self._is_closed = False
-
-    @staticmethod
-    def can_keep(file: Any) -> bool:
-        """Whether a file has a position, and one of its own: a file in memory is the same for all that open it."""
-        return getattr(file, "seekable", bool)() and not isinstance(getattr(file, "fs", None), MemoryFileSystem)
 
     def __call__(self, start: int, end: int) -> bytes:
         file = self._files.pop(os.getpid(), None)

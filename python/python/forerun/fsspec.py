@@ -49,7 +49,7 @@ from ._forerun import Engine, Handle
 from ._handles import listed_handle, native_handle, target_handle, token, written
 from ._object import TREE_FIRST, TREES, Object, batch, read_alone, whole
 from ._threads import Threads
-from ._turns import Fetch, Kept, bears_calls, turn_of
+from ._turns import Fetch, Kept, bears_calls, has_ranges, turn_of
 from .parquet import Footers
 
 
@@ -216,11 +216,11 @@ class ForerunFileSystem(ChainedFileSystem):
         if not isinstance(file, AbstractBufferedFile):
             details = self.fs.info(path)
             size = details["size"]
-            if Kept.can_keep(file):
-                fetch = kept = Kept(file, reopen)
-            else:
+            if has_ranges(self.fs):
                 file.close()
                 fetch = self._cat(path)
+            else:
+                fetch = kept = Kept(file, reopen)
         elif file.size is None:
             # A stream without positions.
             return file
