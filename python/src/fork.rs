@@ -3,8 +3,8 @@
 //! flight and may find the engine's lock held by a thread that was not copied.
 //!
 //! A value of [`OfThisProcess`] is therefore unreachable in a child, and its memory is left as it
-//! is there; the blocks are not (`MADV_DONTFORK`). The owner makes a new one: a file opens its path
-//! again, an engine starts again with its settings.
+//! is there. The owner makes a new one: a file opens its path again, an engine starts again with
+//! its settings.
 //!
 //! ```text
 //! parent  engine made by process 41   get -> Some

@@ -3,7 +3,6 @@
 import multiprocessing
 import os
 import pickle
-import resource
 import signal
 import subprocess
 import sys
@@ -63,23 +62,6 @@ def test_a_fork_amid_reads_of_other_threads_leaves_neither_hanging(path, content
         ended.set()
         for thread in threads:
             thread.join()
-
-
-def mapped():
-    """The bytes that are mapped in this process."""
-    with open("/proc/self/statm") as pages:
-        return int(pages.read().split()[0]) * resource.getpagesize()
-
-
-def test_a_child_has_no_copy_of_its_parents_cache(path, content):
-    memory = 1 << 30
-    file = forerun.open(path, engine=forerun.Engine(memory))
-    assert file.read() == content
-    # The rest of the memory are tables.
-    most = mapped() - memory * 9 // 10
-    assert in_child(lambda: mapped() <= most)
-    assert in_child(lambda: file.pread(1000, 0) == content[:1000])
-    assert file.pread(1000, 0) == content[:1000]
 
 
 def test_a_child_drops_what_it_inherited_without_a_wait(path):

@@ -89,8 +89,6 @@ impl Arena {
             told: OnceLock::new(),
         };
         let _ = arena.advise(0..arena.mapped, libc::MADV_NOHUGEPAGE);
-        // A child has none of the threads that fill the blocks, and would keep a copy of each that its parent replaces.
-        let _ = arena.advise(0..arena.mapped, libc::MADV_DONTFORK);
         Ok(arena)
     }
 
