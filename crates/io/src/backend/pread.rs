@@ -163,15 +163,16 @@ impl Backend for Pool {
         let Some(request) = self.begin(request) else {
             return;
         };
-        let device = request.source.as_ref().and_then(|source| source.device());
+        let source = request.source.as_deref();
+        let told = guarded(|| source.map(|source| (source.device(), source.requests_max())));
+        let Some(told) = told else {
+            return self.sink.completed(request, Err(libc::EIO));
+        };
+        let (device, own) = told.unwrap_or_default();
         let member = request.member;
         let mut lanes = self.lanes.lock();
         let lane = lanes.entry((device, member)).or_default().clone();
         drop(lanes);
-        let own = request
-            .source
-            .as_ref()
-            .and_then(|source| source.requests_max());
         let threads_max = self.threads_max(member).max(own.unwrap_or(0) as usize);
         if lane.put(request, threads_max) {
             self.spawn(lane, member);

@@ -26,6 +26,7 @@ use std::thread::JoinHandle;
 use io_uring::{IoUring, opcode, squeue, types};
 
 use super::{Backend, Entry, Outcome, Request, Setup, Sink, pread};
+use crate::foreign::guarded;
 use crate::source::{OpenFile, PIECES_MAX};
 use crate::sync::{Mutex, MutexGuard, give_way};
 
@@ -365,10 +366,14 @@ impl Backend for Uring {
         };
         // Those of one disk would overtake each other on their way: btrfs takes a read from the thread that
         // submits it to others (seen with Linux 6.18).
-        let is_alone = request.member.is_none() && !source.is_served();
-        match source.file().filter(|_| is_alone).map(AsRawFd::as_raw_fd) {
-            Some(descriptor) => self.ring_state.put(Flight::new(request, descriptor)),
-            None => self.side.submit(request),
+        let descriptor = guarded(|| {
+            let is_alone = request.member.is_none() && !source.is_served();
+            source.file().filter(|_| is_alone).map(AsRawFd::as_raw_fd)
+        });
+        match descriptor {
+            Some(Some(descriptor)) => self.ring_state.put(Flight::new(request, descriptor)),
+            Some(None) => self.side.submit(request),
+            None => self.ring_state.sink.completed(request, Err(libc::EIO)),
         }
     }
 
