@@ -19,6 +19,7 @@ use forerun_core::{Block, Served};
 
 use super::Reader;
 use crate::engine_host::Ask;
+use crate::foreign::guarded;
 use crate::hit::{Hits, NOT_HERE};
 use crate::segments::Segments;
 use crate::span::Span;
@@ -78,11 +79,12 @@ impl Reader {
         call: impl FnOnce(io::Result<()>) + Send + 'static,
     ) {
         let call = |served| {
-            call(match served {
+            let there = match served {
                 Served::End => Ok(()),
                 Served::Failed { error } => Err(io::Error::from_raw_os_error(error.0)),
                 Served::Blocks { .. } => Err(io::Error::from_raw_os_error(libc::EAGAIN)),
-            });
+            };
+            guarded(|| call(there));
         };
         if let Some(segments) = self.segments(offset, bytes, fresh, wants, Box::new(call)) {
             segments.go_on();
