@@ -242,7 +242,8 @@ impl Reader {
             if is_whole {
                 return Ok(done);
             }
-            restarts = if taken > 0 { 1 } else { restarts + 1 };
+            // Each go that has bytes is nearer to the end.
+            restarts += u32::from(taken == 0);
         }
         if done > 0 {
             return Ok(done);
