@@ -8,6 +8,7 @@
 use std::fs::{self, File};
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
 
 use forerun_io::generated;
 
@@ -181,10 +182,12 @@ fn make_one(
             .map_err(|e| Failure::broken(path, plain(&e)))?;
         made(piece.len() as u64);
     }
-    // On the device before the bench: dirty pages cannot be dropped from the page cache.
+    // On the device before the bench: dirty pages cannot be dropped from the page cache. And old, because a version
+    // that was just modified may be read twice.
     let stored = writer.into_inner().map_err(io::IntoInnerError::into_error);
+    let settled = |file: &File| file.set_modified(UNIX_EPOCH).and_then(|()| file.sync_all());
     stored
-        .and_then(|file| file.sync_all())
+        .and_then(|file| settled(file))
         .map_err(|e| Failure::broken(path, plain(&e)))?;
     file.finish()
 }
