@@ -99,7 +99,7 @@ impl EngineState {
             bytes: seen.bytes.min(bytes_max),
             ..seen
         };
-        if known.identity == Some(now) {
+        if known.identity.is_some_and(|known| now.is_same_as(&known)) {
             return Settled::Same;
         }
         if known.version.count() != look.before {

@@ -372,7 +372,7 @@ impl SourceFs {
             let Ok(now) = Attributes::of(&held.descriptor, "") else {
                 continue;
             };
-            if now.version != held.seen {
+            if !now.version.is_same_as(&held.seen) {
                 let files = self.files.all();
                 let mut readers = files
                     .iter()

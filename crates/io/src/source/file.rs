@@ -42,10 +42,15 @@ const AGAIN_MAX: u32 = 16;
 /// which take 4 s at half a gigabyte a second; the longest steps of a file system's times, FAT's, are 2 s.
 const YOUNG: i64 = 4;
 
-/// Whether the write that modified a file in this second since the epoch may be under way now. A time that
-/// is yet to come was set, or is of a server's clock, and counts as that of such a write.
+/// Whether the write that modified a file of this device in this second since the epoch may be under way now. A time
+/// that is yet to come was set, or is of a server's clock, and counts as that of such a write. Never on a file system
+/// that has a block device (its major number is not 0): ext4 and XFS make direct reads wait for the write.
 #[must_use]
-pub fn is_young(modified: i64) -> bool {
+pub fn is_young(device: u64, modified: i64) -> bool {
+    libc::major(device) == 0 && is_recent(modified)
+}
+
+fn is_recent(modified: i64) -> bool {
     modified.saturating_add(YOUNG) >= file_seconds()
 }
 
@@ -68,6 +73,12 @@ pub struct Identity {
 }
 
 impl Identity {
+    /// Whether it is of the same bytes as this one, found before. What was old stays so, whatever becomes of the clock.
+    pub(crate) fn is_same_as(&self, earlier: &Self) -> bool {
+        let young = self.young && earlier.young;
+        Self { young, ..*self } == *earlier
+    }
+
     /// Whether it may be the earlier version with bytes behind its end. Those before may be others, too: times do not
     /// tell.
     pub(crate) fn is_grown_from(&self, earlier: &Self) -> bool {
@@ -207,7 +218,10 @@ impl OpenFile {
             modified: (m.mtime(), m.mtime_nsec()),
             changed: (m.ctime(), m.ctime_nsec()),
             born: m.created().ok().and_then(since_epoch),
-            young: is_young(m.mtime()),
+            young: match self.is_direct() {
+                true => is_young(m.dev(), m.mtime()),
+                false => is_recent(m.mtime()),
+            },
         })
     }
 
@@ -488,10 +502,27 @@ mod tests {
             file.identity().unwrap().young
         };
         let hour = std::time::Duration::from_secs(3600);
-        let now = named.as_file().metadata().unwrap().modified().unwrap();
-        assert!(young(now + hour));
+        let found = named.as_file().metadata().unwrap();
+        let now = found.modified().unwrap();
+        let waits = file.is_direct() && libc::major(found.dev()) != 0;
+        assert_eq!(young(now + hour), !waits);
         assert!(!young(now - hour) && !young(UNIX_EPOCH));
-        assert!(is_young(i64::MAX) && !is_young(i64::MIN));
+        assert!(is_young(0, i64::MAX) && !is_young(0, i64::MIN));
+        assert!(!is_young(libc::makedev(8, 1), i64::MAX));
+    }
+
+    #[test]
+    fn a_version_becomes_old_and_never_young() {
+        let file = OpenFile::open(tempfile::NamedTempFile::new().unwrap().path()).unwrap();
+        let old = Identity {
+            young: false,
+            ..file.identity().unwrap()
+        };
+        let young = Identity { young: true, ..old };
+        assert!(young.is_same_as(&young) && old.is_same_as(&old) && young.is_same_as(&old));
+        assert!(!old.is_same_as(&young));
+        let other = Identity { bytes: 5, ..young };
+        assert!(!other.is_same_as(&old) && !other.is_same_as(&young));
     }
 
     #[test]

@@ -66,6 +66,15 @@ pub struct Version {
     pub young: bool,
 }
 
+impl Version {
+    /// Whether it is of the same bytes as this one, found before: what was old stays so.
+    #[must_use]
+    pub fn is_same_as(&self, earlier: &Self) -> bool {
+        let young = self.young && earlier.young;
+        Self { young, ..*self } == *earlier
+    }
+}
+
 /// See the [module](self).
 #[derive(Clone, Debug)]
 pub struct Attributes {
@@ -145,6 +154,7 @@ impl From<&Statx> for Attributes {
     fn from(stat: &Statx) -> Self {
         let time = |t: StatxTimestamp| (t.tv_sec, t.tv_nsec);
         let mode = u32::from(stat.stx_mode);
+        let device = rustix::fs::makedev(stat.stx_dev_major, stat.stx_dev_minor);
         Self {
             key: Key {
                 device: (stat.stx_dev_major, stat.stx_dev_minor),
@@ -155,7 +165,7 @@ impl From<&Statx> for Attributes {
                 bytes: stat.stx_size,
                 modified: time(stat.stx_mtime),
                 changed: time(stat.stx_ctime),
-                young: is_young(stat.stx_mtime.tv_sec),
+                young: is_young(device, stat.stx_mtime.tv_sec),
             },
             kind: FileType::from_raw_mode(mode),
             permissions: stat.stx_mode & 0o7777,

@@ -299,7 +299,7 @@ impl Nodes {
             return false;
         };
         known.giving = false;
-        known.seen == Some(version)
+        known.seen.is_some_and(|seen| version.is_same_as(&seen))
     }
 
     /// An open file was closed.
