@@ -74,7 +74,7 @@ pub enum Event<'a> {
     /// The reader for whom an unread block was fetched closes the file.
     Abandoned(Frame),
     /// The first access to a block fetched ahead, which is flagged `UNREAD` no more. A report by
-    /// [`touched`](Reclaim::touched) may follow.
+    /// [`Touched`](Self::Touched) may follow.
     Used(Frame),
     /// A reader misses these blocks, as far as they are not resident.
     Missed(Extent),
@@ -154,7 +154,7 @@ impl Cache<'_> {
     }
 
     /// Appends a frame to a queue. It must be one that the method was given with
-    /// [`inserted`](Reclaim::inserted) and that stands in none of its queues.
+    /// [`Inserted`](Event::Inserted) and that stands in none of its queues.
     pub fn push(&mut self, queue: &mut Queue, frame: Frame) {
         queue.push(self.links, frame);
     }
