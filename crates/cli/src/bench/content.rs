@@ -187,7 +187,7 @@ fn make_one(
     let stored = writer.into_inner().map_err(io::IntoInnerError::into_error);
     let settled = |file: &File| file.set_modified(UNIX_EPOCH).and_then(|()| file.sync_all());
     stored
-        .and_then(|file| settled(file))
+        .and_then(|file| settled(&file))
         .map_err(|e| Failure::broken(path, plain(&e)))?;
     file.finish()
 }
