@@ -54,7 +54,7 @@ use crate::ledger::Ledger;
 use crate::memory::Memory;
 use crate::next_file::Place;
 use crate::plan::Plan;
-use crate::protocol::{Input, Output};
+use crate::protocol::{Input, Output, Wants};
 use crate::queues::{Queues, Want, Wanted};
 use crate::readers::Readers;
 use crate::reads::Reads;
@@ -218,12 +218,7 @@ impl Engine {
     /// [`Engine::is_undecided`] one gets an [`Input::Decide`].
     pub fn handle(&mut self, now: Nanos, input: Input) {
         self.work.now = now;
-        let begun = match input {
-            Input::Read { reader, .. } | Input::Touch { reader, .. } | Input::Close { reader } => {
-                Some(reader)
-            }
-            _ => None,
-        };
+        let begun = self.note_begun(&input);
         let accepted = match input {
             Input::Device { device, profile } => {
                 self.queues.told(device, &profile);
@@ -297,6 +292,28 @@ impl Engine {
         self.pay_bookkeeping();
         self.feed_starved();
         debug_assert!(self.work.is_empty(), "work is left between two inputs");
+    }
+
+    /// The reader that reads, or closes; the blocks that it reads are noted.
+    fn note_begun(&mut self, input: &Input) -> Option<ReaderId> {
+        let (reader, first, count) = match *input {
+            Input::Close { reader } => return Some(reader),
+            Input::Read {
+                reader,
+                access,
+                wants,
+                ..
+            } if wants != Wants::Idle => (reader, access.block, access.count),
+            Input::Read { reader, .. } => return Some(reader),
+            Input::Touch {
+                reader,
+                first,
+                count,
+            } => (reader, first, count),
+            _ => return None,
+        };
+        self.note_read(reader, first, count);
+        Some(reader)
     }
 
     /// Takes up the work that stages left, and the work that comes of it.

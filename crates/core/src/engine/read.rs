@@ -41,9 +41,6 @@ impl Engine {
         fresh: bool,
         wants: Wants,
     ) -> Option<()> {
-        if wants != Wants::Idle {
-            self.note_read(reader, access.block, access.count);
-        }
         let file = self.readers.reader(reader)?.file;
         if access.count == 0 || self.reads.get(id).is_some() {
             return None;
@@ -82,6 +79,13 @@ impl Engine {
         }
         self.go_on(id);
         Some(())
+    }
+
+    /// The detector sees a read, unless it was announced.
+    fn show(&mut self, reader: ReaderId, access: Access) {
+        if !self.is_announced(reader, access.block) {
+            self.show_read(reader, access);
+        }
     }
 
     /// Counts each block by its state when it was asked for.
@@ -320,7 +324,6 @@ impl Engine {
 
     /// First touches reported by the hit path.
     pub(super) fn touch(&mut self, reader: ReaderId, first: Block, count: u32) -> Option<()> {
-        self.note_read(reader, first, count);
         let file = self.readers.reader(reader)?.file;
         let extent = Extent::new(file, first, count.min(Self::READ_MAX));
         for block in extent.blocks() {

@@ -189,14 +189,11 @@ impl Engine {
         }
     }
 
-    /// A read begins, or comes to its next block, for methods that see every one; one that was announced is not seen.
-    pub(super) fn show(&mut self, reader: ReaderId, access: Access) {
+    /// A read begins, or comes to its next block, for methods that see every one.
+    pub(super) fn show_read(&mut self, reader: ReaderId, access: Access) {
         let Some(file) = self.file_id_of(reader) else {
             return;
         };
-        if self.is_announced(reader, access.block) {
-            return;
-        }
         let demand = access.extent(file);
         // Two windows at most: the current one and the one ahead.
         for _ in 0..2 {
