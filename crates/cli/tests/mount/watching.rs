@@ -106,7 +106,7 @@ fn the_costs_of_a_disk_are_estimated_from_its_requests_and_shown() {
     for (name, seed) in [("a", 1), ("b", 2)] {
         fs::write(
             folder.path().join("source").join(name),
-            bytes(4 << 20, seed),
+            bytes(24 << 20, seed),
         )
         .unwrap();
     }
@@ -125,7 +125,8 @@ fn the_costs_of_a_disk_are_estimated_from_its_requests_and_shown() {
     };
     let mut files = ["a", "b"].map(|name| File::open(mounted.point(name)).unwrap());
     let mut piece = vec![0; 128 << 10];
-    for _ in 0..32 {
+    // More than 32 requests, which are figures.
+    for _ in 0..192 {
         for file in &mut files {
             file.read_exact(&mut piece).unwrap();
         }
