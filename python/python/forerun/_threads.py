@@ -63,6 +63,7 @@ def _serve_one(calls: "SimpleQueue[_Call | None]") -> bool:
     if taken is None:
         return False
     future, call = taken
+    answer = None
     if future.set_running_or_notify_cancel():
         try:
             answer = call()
@@ -70,4 +71,6 @@ def _serve_one(calls: "SimpleQueue[_Call | None]") -> bool:
             future.set_exception(error)
         else:
             future.set_result(answer)
+    # An exception has this frame, which would have the exception.
+    del future, call, taken, answer
     return True
