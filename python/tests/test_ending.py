@@ -185,6 +185,33 @@ def test_a_coroutine_that_is_given_up_lets_the_process_end_with_a_silent_server(
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "given up\n", "")
 
 
+def test_the_end_of_a_process_waits_for_a_coroutine_that_writes(tmp_path):
+    program = textwrap.dedent(
+        f"""
+        import asyncio, threading, fsspec, forerun.fsspec
+        from fsspec.spec import AbstractFileSystem
+        begun, ends = threading.Event(), threading.Event()
+        class Slow(AbstractFileSystem):
+            cachable = False
+            def pipe_file(self, path, value, **kwargs):
+                begun.set()
+                ends.wait()
+                open({str(tmp_path / "written")!r}, "wb").write(value)
+        fs = fsspec.filesystem("forerun", fs=Slow(), asynchronous=True)
+        async def write():
+            writing = asyncio.ensure_future(fs._pipe_file("a", b"whole"))
+            await asyncio.to_thread(begun.wait)
+            writing.cancel()
+        asyncio.run(write())
+        # After the program's last line.
+        threading._register_atexit(ends.set)
+        """
+    )
+    ended = run(program)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert (tmp_path / "written").read_bytes() == b"whole"
+
+
 SUBINTERPRETER = """
 try:
     import _interpreters as interpreters

@@ -26,6 +26,9 @@ _WRITES = {
     ("rpath",): "put put_file",
 }
 
+# The names of those that write nothing.
+READS = {name for names in _READS.values() for name in names.split()}
+
 
 def methods() -> Iterator[tuple[str, Callable[..., Any]]]:
     """The methods with their names. Targets that one of them has written to are noted in `written`."""
