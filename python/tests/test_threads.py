@@ -1,10 +1,15 @@
 """Threads for calls side by side."""
 
 import gc
+import threading
+import time
 import weakref
 
+import fsspec
 import pytest
+from fsspec.spec import AbstractFileSystem
 
+import forerun.fsspec  # noqa: F401
 from forerun._threads import Threads
 
 
@@ -50,3 +55,55 @@ def test_a_call_that_fails_leaves_nothing_behind_without_a_collection(call, ends
         pool.submit(int).result()
     del argument
     assert lives() is None
+
+
+class Lacks(AbstractFileSystem):
+    """Takes calls side by side, and lacks one file: it says so while another call is in progress."""
+
+    async_impl, mirror_sync_methods, cachable = True, False, False
+
+    def __init__(self):
+        super().__init__()
+        self.begun, self.ended = threading.Event(), threading.Event()
+
+    def _open(self, path, mode="rb", **kwargs):
+        if path == "absent":
+            self.begun.wait()
+            raise FileNotFoundError(path)
+        self.begun.set()
+        # As long as a server takes.
+        time.sleep(0.2)
+        self.ended.set()
+        raise PermissionError(path)
+
+
+@pytest.mark.parametrize("starts", [[0, 0], [0, 0, 7, 7]])
+def test_after_an_error_no_call_is_left_in_progress(starts, engine):
+    target = Lacks()
+    fs = fsspec.filesystem("forerun", fs=target, engine=engine)
+    paths = ["absent", "there"] * (len(starts) // 2)
+    with pytest.raises(FileNotFoundError):
+        fs.cat_ranges(paths, starts, 9, on_error="raise")
+    assert target.ended.is_set()
+
+
+def test_an_error_in_the_middle_of_a_batch_closes_its_files(engine):
+    memory = fsspec.filesystem("memory")
+    memory.pipe_file("/batch/a", b"a" * 100)
+    fs = fsspec.filesystem("forerun", fs=memory, engine=engine)
+    closed = []
+    opened = fs.open
+
+    def watched(*args, **kwargs):
+        file = opened(*args, **kwargs)
+        close = file.close
+        file.close = lambda: (closed.append(file), close())
+        return file
+
+    fs.open = watched
+    try:
+        fs.cat_ranges(["/batch/a", "/batch/absent"], 0, 5, on_error="raise")
+    except FileNotFoundError:
+        assert closed
+    else:
+        pytest.fail("no error")

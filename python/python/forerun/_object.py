@@ -234,6 +234,16 @@ def _announced(order: list[Any]) -> int:
     return taken
 
 
+def _read_one(file: Any, first: int, length: int) -> bytes | Exception:
+    try:
+        if isinstance(file, File):
+            return whole(file, first, first + length)
+        file.seek(first)
+        return file.read(length)  # type: ignore[no-any-return]
+    except Exception as error:
+        return error
+
+
 def batch(ranges: list[tuple[Any, Any, Any]]) -> Iterator[bytes | Exception]:
     """Announces ranges of open files, and reads them in their order."""
     order: list[Any] = []
@@ -259,11 +269,4 @@ def batch(ranges: list[tuple[Any, Any, Any]]) -> Iterator[bytes | Exception]:
             again = read + max(taken // 2, 1)
         read += 1
         file, first, length = one
-        try:
-            if isinstance(file, File):
-                yield whole(file, first, first + length)
-            else:
-                file.seek(first)
-                yield file.read(length)
-        except Exception as error:
-            yield error
+        yield _read_one(file, first, length)

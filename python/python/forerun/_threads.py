@@ -1,8 +1,9 @@
-"""Threads for calls side by side, which nothing waits for.
+"""Threads for calls side by side, which no interrupt and no end of a process waits for.
 
 Problem: a server that never answers holds the thread that asks it. `ThreadPoolExecutor` waits for its threads where it is
 left and at the end of the process: an interrupt has no effect, and the process does not end. Mechanism: an executor with
-daemons, as those of `forerun._calls`, that leaves behind the ones which are in a call.
+daemons, as those of `forerun._calls`, that leaves behind the ones which are in a call. After an error it waits for them: a
+program that tries again would have as many threads once more, and as many openings in memory.
 
 Called by `forerun.fsspec` and `forerun._asynchronous`.
 """
@@ -21,7 +22,8 @@ class Threads(Executor):
     """At most so many threads, which are started as calls need them."""
 
     def __init__(self, most: int) -> None:
-        self._most, self._started = most, 0
+        self._most = most
+        self._started: list[threading.Thread] = []
         self._starting = threading.Lock()
         self._calls: SimpleQueue[_Call | None] = SimpleQueue()
         self._idle = threading.Semaphore(0)
@@ -36,20 +38,28 @@ class Threads(Executor):
 
     def _start(self) -> None:
         with self._starting:
-            if self._started == self._most:
+            if len(self._started) == self._most:
                 return
+            thread = threading.Thread(target=_serve, args=(self._calls, self._idle), name="forerun-call", daemon=True)
             try:
-                threading.Thread(target=_serve, args=(self._calls, self._idle), name="forerun-call", daemon=True).start()
+                thread.start()
             except RuntimeError:
                 if not self._started:
                     raise
             else:
-                self._started += 1
+                self._started.append(thread)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Ends the threads that are idle, and others once their calls have ended; waits for none."""
-        for _ in range(self._started):
+        """Ends the threads that are idle, and others once their calls have ended."""
+        for _ in self._started:
             self._calls.put(None)
+        if wait:
+            for thread in self._started:
+                thread.join()
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Waits for calls in progress, but for an interrupt or a program that ends."""
+        self.shutdown(wait=kind is None or issubclass(kind, Exception))
 
 
 def _serve(calls: "SimpleQueue[_Call | None]", idle: threading.Semaphore) -> None:

@@ -25,7 +25,7 @@ import functools
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from datetime import datetime
 from typing import Any, ClassVar
 
@@ -344,7 +344,7 @@ class ForerunFileSystem(ChainedFileSystem):
 
     def _read(
         self, ranges: list[tuple[Any, int | None, int | None]], **kwargs: Any
-    ) -> Iterator[bytes | Exception]:
+    ) -> Generator[bytes | Exception, None, None]:
         """The bytes of each range in turn, or its exception."""
         for part in _parts(ranges):
             paths = list(dict.fromkeys(path for path, _, _ in part))
@@ -456,10 +456,15 @@ def _parts(ranges: list[tuple[Any, int | None, int | None]]) -> Iterator[list[tu
         yield ranges[first:]
 
 
-def _or_raised(out: Iterator[bytes | Exception], returns: bool) -> Iterator[bytes | Exception]:
+def _or_raised(out: Generator[bytes | Exception, None, None], returns: bool) -> Iterator[bytes | Exception]:
     for one in out:
         if isinstance(one, Exception) and not returns:
-            raise one
+            try:
+                # There: what goes on side by side is ended, and files are closed.
+                out.throw(one)
+            finally:
+                # The exception has this frame.
+                del one
         yield one
 
 
