@@ -12,6 +12,7 @@ import errno
 import itertools
 import logging
 import os
+import time
 from typing import Any
 
 from fsspec.spec import AbstractFileSystem
@@ -34,8 +35,11 @@ written: set[str] = set()
 _told: set[str] = set()
 # Buckets whose objects the engine's own client has opened.
 proved: set[tuple[str, int]] = set()
-# Those of which one had no version, each with its file system: the target reads, without another question.
-untagged: set[tuple[str, tuple[str, int]]] = set()
+_Folder = tuple[str, str, int]
+# Folders in which an object had no version, each with its file system, and when: the target reads, without a question.
+untagged: dict[_Folder, float] = {}
+# A server that is set up anew is met within this time; a walk through folders takes no more memory than this number.
+_UNTAGGED_SECONDS, _UNTAGGED_MAX = 60.0, 1024
 _unshared = itertools.count()
 
 
@@ -96,7 +100,7 @@ def native_handle(
     known = None
     try:
         known = native.reached(fs, path)
-        if known is None or (token(fs), known.bucket) in untagged:
+        if known is None or _is_untagged(_folder(fs, known)):
             return None
         # The first object of a bucket is asked for in any case: the target reads where that fails.
         if known.bucket in proved:
@@ -115,13 +119,30 @@ def native_handle(
     except (OSError, ValueError) as error:
         # A server that has versions of other objects is asked for the next one.
         if known is not None and known.bucket not in proved and _NO_VERSION in str(error):
-            untagged.add((token(fs), known.bucket))
+            _note_untagged(_folder(fs, known))
         tell(fs, "error", str(error))
     return None
 
 
 # Of the engine's client.
 _NO_VERSION = "neither a strong ETag nor a version"
+
+
+def _folder(fs: AbstractFileSystem, known: native.Reached) -> _Folder:
+    return token(fs), known.url.rsplit("/", 1)[0], known.bucket[1]
+
+
+def _is_untagged(folder: _Folder) -> bool:
+    noted = untagged.get(folder)
+    return noted is not None and time.monotonic() - noted < _UNTAGGED_SECONDS
+
+
+def _note_untagged(folder: _Folder) -> None:
+    # Of a copy: other threads change it meanwhile.
+    for before in list(untagged)[: 1 - _UNTAGGED_MAX]:
+        untagged.pop(before, None)
+    untagged.pop(folder, None)
+    untagged[folder] = time.monotonic()
 
 
 def known_handle(engine: Engine, known: native.Reached, details: dict[str, Any]) -> Handle | None:
