@@ -123,13 +123,86 @@ def test_targets_bear_as_many_calls_as_those_that_they_call(single, memory_and_h
     assert not bears_calls(single) and not bears_calls(DirFileSystem("x", single))
     assert not bears_calls(fsspec.filesystem("simplecache", fs=http))
     named = {"__module__": "huggingface_hub.hf_file_system", "cachable": False}
-    assert bears_calls(type("HfFileSystem", (AbstractFileSystem,), named)())
+    hugging = type("HfFileSystem", (AbstractFileSystem,), named)
+    assert bears_calls(hugging()) and bears_calls(type("Own", (hugging,), {"__module__": "own"})())
+    named = {**named, "__module__": "fsspec.implementations.arrow"}
+    assert bears_calls(type("ArrowFSWrapper", (AbstractFileSystem,), named)())
 
 
 @pytest.fixture
 def memory_and_http():
     pytest.importorskip("aiohttp")
     return fsspec.filesystem("memory"), fsspec.filesystem("http")
+
+
+class Remote(AbstractFileSystem):
+    """Bears several calls. The download of `slow` stops half way."""
+
+    protocol = "remote"
+    async_impl, asynchronous, mirror_sync_methods, cachable = True, False, False, False
+
+    def __init__(self):
+        super().__init__()
+        self.half, self.rest, self.downloads = threading.Event(), threading.Event(), []
+
+    def info(self, path, **_):
+        return {"name": path, "size": 2000, "type": "file", "ETag": path}
+
+    def ls(self, path, detail=True, **_):
+        return [self.info(folder + name) for name in ("there", "other", "slow") for folder in ("", "in/")]
+
+    def exists(self, path, **_):
+        return True
+
+    def get_file(self, rpath, lpath, **_):
+        name = rpath.removeprefix("in/")
+        self.downloads.append(name)
+        with open(lpath, "wb", buffering=0) as file:
+            file.write(b"1" * 1000)
+            if name == "slow":
+                self.half.set()
+                self.rest.wait()
+            file.write(b"2" * 1000)
+
+
+WHOLE = b"1" * 1000 + b"2" * 1000
+
+
+@pytest.mark.parametrize("is_folder", [False, True])
+def test_a_download_holds_up_no_file_that_is_there_and_is_read_once_it_is_whole(is_folder, engine, tmp_path):
+    remote = Remote()
+    cache = fsspec.filesystem("simplecache", fs=remote, cache_storage=str(tmp_path))
+    target = DirFileSystem("in", cache) if is_folder else cache
+    fs = fsspec.filesystem("forerun", fs=target, engine=engine)
+    assert fs.cat_file("there") == WHOLE
+    answers = []
+    readers = [threading.Thread(target=lambda: answers.append(fs.cat_file("slow"))) for _ in range(2)]
+    readers[0].start()
+    remote.half.wait()
+    readers[1].start()
+    try:
+        # The third is downloaded meanwhile.
+        assert (fs.cat_file("there"), fs.info("there")["size"], fs.cat_file("other")) == (WHOLE, 2000, WHOLE)
+    finally:
+        remote.rest.set()
+        for reader in readers:
+            reader.join()
+    assert answers == [WHOLE] * 2
+    assert remote.downloads == ["there", "slow", "other"]
+
+
+def test_an_open_file_of_a_cache_is_read_while_another_is_downloaded(engine, tmp_path):
+    remote = Remote()
+    fs = fsspec.filesystem("forerun", fs=fsspec.filesystem("filecache", fs=remote, cache_storage=str(tmp_path)), engine=engine)
+    with fs.open("there") as file:
+        reader = threading.Thread(target=fs.cat_file, args=("slow",))
+        reader.start()
+        remote.half.wait()
+        try:
+            assert file.read() == WHOLE
+        finally:
+            remote.rest.set()
+            reader.join()
 
 
 def test_a_target_that_hangs_holds_up_no_other(single, engine, content):

@@ -20,7 +20,7 @@ from fsspec.utils import tokenize
 
 from . import native
 from ._forerun import Engine, Handle
-from ._turns import Fetch, attributes, bears_calls, in_turn, of_each
+from ._turns import Fetch, attributes, bears_calls, in_turn, keeps_copies, of_each
 
 # Names of an object's version in the details of file systems, the strongest first.
 _VERSIONS = ("ETag", "etag", "generation", "version_id", "md5Hash", "content_md5", "checksum")
@@ -80,7 +80,7 @@ def target_handle(
     device = 0 if fs is None else _device(fs)
     # A path is one object in its file system alone.
     version = f"{device} {_version(fs, details)}"
-    if fs is not None and bears_calls(fs):
+    if fs is not None and (bears_calls(fs) or keeps_copies(fs)):
         return Handle.fetched(engine, fetch, path, version, size, device=device)
     return Handle.fetched(engine, in_turn(fs, fetch), path, version, size, device=device, requests=1)
 

@@ -6,8 +6,9 @@ a compressed one is inflated from its beginning each time. Mechanism: one lock f
 it (`turn_of`), which holds up no other target; and one open file, read by its position under that lock (`Kept`).
 
 Targets with coroutines, those in memory or on the local disk, and that of Hugging Face, which asks with a session for each
-thread, bear several calls at once (`bears_calls`). A target around others (`dir`, `reference`) bears as many as all of
-them do. The lock does not know calls that a program makes of its target past `forerun`, nor those of its parent.
+thread, and those of pyarrow bear several calls at once (`bears_calls`). A target around others (`dir`, `reference`) bears as
+many as all of them do. One that keeps copies of files in a local folder is held at the opening of a file alone (`opening_of`):
+it shows a copy while that is being made. The lock does not know calls that a program makes of its target past `forerun`, nor those of its parent.
 
 Called by `forerun.fsspec` and `forerun._handles`.
 """
@@ -22,6 +23,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
+from fsspec.implementations.cached import CachingFileSystem, SimpleCacheFileSystem
 from fsspec.implementations.dirfs import DirFileSystem
 from fsspec.implementations.local import LocalFileSystem
 from fsspec.implementations.memory import MemoryFileSystem
@@ -65,16 +67,28 @@ def _below(fs: AbstractFileSystem) -> Iterator[AbstractFileSystem]:
             yield one
 
 
-_KNOWN = {"huggingface_hub.hf_file_system.HfFileSystem"}
+_KNOWN = {"huggingface_hub.hf_file_system.HfFileSystem", "fsspec.implementations.arrow.ArrowFSWrapper"}
 
 
 @of_each
 def bears_calls(fs: AbstractFileSystem) -> bool:
     """Whether a target bears several calls at once."""
     kind = type(fs)
-    if isinstance(fs, MemoryFileSystem | LocalFileSystem) or f"{kind.__module__}.{kind.__qualname__}" in _KNOWN:
+    names = {f"{one.__module__}.{one.__qualname__}" for one in kind.__mro__}
+    if isinstance(fs, MemoryFileSystem | LocalFileSystem) or names & _KNOWN:
         return True
     return bool(getattr(kind, "async_impl", False)) and all(map(bears_calls, _below(fs)))
+
+
+def keeps_copies(fs: AbstractFileSystem) -> bool:
+    """Whether a target keeps copies of files of another, which bears several calls."""
+    return _keeper(fs, "") is not None
+
+
+def _keeper(fs: AbstractFileSystem, path: str) -> tuple[AbstractFileSystem, str] | None:
+    while isinstance(fs, DirFileSystem):
+        fs, path = fs.fs, fs._join(path)
+    return (fs, path) if isinstance(fs, CachingFileSystem) and all(map(bears_calls, _below(fs))) else None
 
 
 class _Turn:
@@ -119,12 +133,31 @@ def _lock_of(fs: AbstractFileSystem) -> _Turn:
 
 def turn_of(fs: AbstractFileSystem) -> Any:
     """A context in which a target is called: one at a time, unless it bears several."""
-    if bears_calls(fs):
+    if bears_calls(fs) or keeps_copies(fs):
         return contextlib.nullcontext()
     while (one := next(_below(fs), None)) and not bears_calls(one):
         # Two folders of one archive have its one file.
         fs = one
     return _lock_of(fs)
+
+
+@of_each
+def _openings(fs: AbstractFileSystem) -> tuple[threading.Lock, weakref.WeakValueDictionary[str, _Turn]]:
+    return threading.Lock(), weakref.WeakValueDictionary()
+
+
+def opening_of(fs: AbstractFileSystem, path: str) -> Any:
+    """A context in which a target opens a file."""
+    found = _keeper(fs, path)
+    if found is None:
+        return turn_of(fs)
+    keeper, below = found
+    if not isinstance(keeper, SimpleCacheFileSystem):
+        # The list of its copies is of all files, and is lost where two threads change it.
+        return _lock_of(keeper)
+    lock, turns = _openings(keeper)
+    with lock:
+        return turns.setdefault(keeper._strip_protocol(below), _Turn())
 
 
 class _Alone:
@@ -152,7 +185,7 @@ def has_ranges(fs: AbstractFileSystem) -> bool:
 class Kept:
     """Ranges of one open file of a target, by its position; opened again after an error, and in a forked child.
 
-    Called in the target's turn.
+    Called in the target's turn; `reopen` takes it by itself.
     """
 
     def __init__(self, file: Any, reopen: Callable[[], Any]) -> None:
@@ -162,6 +195,11 @@ class Kept:
         self._is_closed = False
 
     def __call__(self, start: int, end: int) -> bytes:
+        # Some targets bear several calls, but no file does.
+        with _lock_of(self):  # type: ignore[arg-type]
+            return self._read(start, end)
+
+    def _read(self, start: int, end: int) -> bytes:
         file = self._files.pop(os.getpid(), None)
         if file is None:
             file = self._reopen()

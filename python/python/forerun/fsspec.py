@@ -49,7 +49,7 @@ from ._forerun import Engine, Handle
 from ._handles import listed_handle, native_handle, target_handle, token, written
 from ._object import TREE_FIRST, TREES, Object, batch, read_alone, whole
 from ._threads import Threads
-from ._turns import Fetch, Kept, bears_calls, has_ranges, turn_of
+from ._turns import Fetch, Kept, bears_calls, has_ranges, keeps_copies, opening_of, turn_of
 from .parquet import Footers
 
 
@@ -174,8 +174,9 @@ class ForerunFileSystem(ChainedFileSystem):
             return super().open(path, mode, *args, **kwargs)
         written.add(token(self.fs))
         self._forget()
-        with turn_of(self.fs):
-            return self.fs.open(self._below(path), mode, *args, **kwargs)
+        below = self._below(path)
+        with opening_of(self.fs, below):
+            return self.fs.open(below, mode, *args, **kwargs)
 
     def _open(
         self,
@@ -205,8 +206,13 @@ class ForerunFileSystem(ChainedFileSystem):
             if handle.modified is not None:
                 self._met.of = path, time.monotonic(), {"size": opened.size, "modified": handle.modified}
             return opened
-        with turn_of(self.fs):
-            return self._open_target(path, functools.partial(self.fs.open, path, "rb", cache_type="none", **kwargs))
+
+        def reopen() -> Any:
+            with opening_of(self.fs, path):
+                return self.fs.open(path, "rb", cache_type="none", **kwargs)
+
+        with opening_of(self.fs, path):
+            return self._open_target(path, reopen)
 
     def _open_target(self, path: str, reopen: Callable[[], Any]) -> File | AbstractBufferedFile:
         """A file that its target reads."""
@@ -348,7 +354,8 @@ class ForerunFileSystem(ChainedFileSystem):
         """The bytes of each range in turn, or its exception."""
         for part in _parts(ranges):
             paths = list(dict.fromkeys(path for path, _, _ in part))
-            threads = _OPEN_THREADS if getattr(self.fs, "async_impl", False) and bears_calls(self.fs) else 1
+            bears = bears_calls(self.fs) or keeps_copies(self.fs)
+            threads = _OPEN_THREADS if getattr(self.fs, "async_impl", False) and bears else 1
             if threads > 1 and 1 < len(paths) == len(part):
                 yield from self._cat_all(part, kwargs)
                 continue
