@@ -12,6 +12,7 @@ import zipfile
 
 import fsspec
 import pytest
+from fsspec.asyn import AsyncFileSystem
 from fsspec.implementations.dirfs import DirFileSystem
 from fsspec.implementations.zip import ZipFileSystem
 from fsspec.spec import AbstractBufferedFile, AbstractFileSystem
@@ -386,3 +387,24 @@ def test_threads_share_the_blocks_of_a_file_that_each_opens(single, engine):
     first, second = targets
     assert first is not second
     assert (first.fetched > 0, second.fetched) == (True, 0)
+
+
+class Coroutines(AsyncFileSystem):
+    """Has ranges, and files that are none of fsspec's."""
+
+    protocol = "coroutines"
+    cachable = False
+
+    async def _info(self, path, **_):
+        return {"name": path, "size": 2000, "type": "file", "ETag": path}
+
+    async def _cat_file(self, path, start=None, end=None, **_):
+        return WHOLE[start:end]
+
+    def _open(self, path, mode="rb", **_):
+        return io.BytesIO()
+
+
+def test_a_target_with_ranges_by_coroutines_is_asked_for_ranges(engine):
+    fs = fsspec.filesystem("forerun", fs=Coroutines(), engine=engine)
+    assert fs.cat_file("a", 500, 1500) == WHOLE[500:1500]

@@ -23,6 +23,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
+from fsspec.asyn import AsyncFileSystem
 from fsspec.implementations.cached import CachingFileSystem, SimpleCacheFileSystem
 from fsspec.implementations.dirfs import DirFileSystem
 from fsspec.implementations.local import LocalFileSystem
@@ -179,7 +180,11 @@ def has_ranges(fs: AbstractFileSystem) -> bool:
     """Whether a target has range requests of its own, and not one that opens the file, seeks and reads."""
     if isinstance(fs, DirFileSystem):
         return has_ranges(fs.fs)
-    return type(fs).cat_file is not AbstractFileSystem.cat_file
+    kind = type(fs)
+    if issubclass(kind, AsyncFileSystem) and kind._cat_file is not AsyncFileSystem._cat_file:
+        # Its `cat_file` is made of that, for each instance.
+        return True
+    return kind.cat_file is not AbstractFileSystem.cat_file
 
 
 class Kept:
