@@ -312,6 +312,26 @@ def test_members_of_an_archive_are_read_side_by_side_as_they_are(kind, folder_of
         assert file.read() == list(members.values())[1]
 
 
+@pytest.mark.parametrize("is_folder", [False, True])
+def test_an_archive_that_is_written_anew_with_the_same_times_is_read_anew(is_folder, tmp_path, engine):
+    def write(data):
+        with tarfile.open(tmp_path / "x.tar", "w") as archive:
+            header = tarfile.TarInfo("in/m")
+            header.size, header.mtime = len(data), 1
+            archive.addfile(header, io.BytesIO(data))
+
+    def read():
+        target = fsspec.filesystem("tar", fo=str(tmp_path / "x.tar"), skip_instance_cache=True)
+        target = DirFileSystem("in", target) if is_folder else target
+        return fsspec.filesystem("forerun", fs=target, engine=engine).cat_file("m" if is_folder else "in/m")
+
+    write(b"before" * 100)
+    assert read() == b"before" * 100
+    write(b"behind" * 100)
+    assert read() == b"behind" * 100
+    assert together(read) == [b"behind" * 100]
+
+
 class Counted(ZipFileSystem):
     """Counts the members that were opened, and breaks one on demand."""
 

@@ -15,12 +15,13 @@ import os
 import time
 from typing import Any
 
+from fsspec.archive import AbstractArchiveFileSystem
 from fsspec.spec import AbstractFileSystem
 from fsspec.utils import tokenize
 
 from . import native
 from ._forerun import Engine, Handle
-from ._turns import Fetch, attributes, bears_calls, in_turn, keeps_copies, of_each
+from ._turns import Fetch, attributes, bears_calls, below, in_turn, keeps_copies, of_each
 
 # Names of an object's version in the details of file systems, the strongest first.
 _VERSIONS = ("ETag", "etag", "generation", "version_id", "md5Hash", "content_md5", "checksum")
@@ -59,12 +60,21 @@ def _device(fs: AbstractFileSystem) -> int:
     return _devices.setdefault(token(fs), next(_numbers))
 
 
+@of_each
+def _archives(fs: AbstractFileSystem) -> tuple[int, ...]:
+    """A number for each archive that a file system reads, as it is open: one that is written anew may have the same times."""
+    own = attributes(fs)
+    is_one = isinstance(fs, AbstractArchiveFileSystem) or "fo" in (own.get("storage_options") or {})
+    return (*([next(_unshared)] if is_one else []), *itertools.chain(*map(_archives, below(fs))))
+
+
 def _version(fs: AbstractFileSystem | None, details: dict[str, Any]) -> str:
     """The version of an object, or one that no other file has."""
     has_times = fs is None or token(fs) not in written
     for key in (*_VERSIONS, *(_TIMES if has_times else ())):
         if details.get(key):
-            return f"{key}={details[key]},size={details.get('size')}"
+            of = "" if fs is None else ",".join(map(str, _archives(fs)))
+            return f"{of} {key}={details[key]},size={details.get('size')}"
     return f"unknown-{os.getpid()}-{next(_unshared)}"
 
 

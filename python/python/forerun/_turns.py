@@ -60,7 +60,7 @@ def attributes(fs: AbstractFileSystem) -> dict[str, Any]:
     return own
 
 
-def _below(fs: AbstractFileSystem) -> Iterator[AbstractFileSystem]:
+def below(fs: AbstractFileSystem) -> Iterator[AbstractFileSystem]:
     """The file systems that one calls."""
     own = attributes(fs)
     for one in (own.get("fs"), own.get("sync_fs"), *dict(own.get("fss") or {}).values()):
@@ -78,7 +78,7 @@ def bears_calls(fs: AbstractFileSystem) -> bool:
     names = {f"{one.__module__}.{one.__qualname__}" for one in kind.__mro__}
     if isinstance(fs, MemoryFileSystem | LocalFileSystem) or names & _KNOWN:
         return True
-    return bool(getattr(kind, "async_impl", False)) and all(map(bears_calls, _below(fs)))
+    return bool(getattr(kind, "async_impl", False)) and all(map(bears_calls, below(fs)))
 
 
 def keeps_copies(fs: AbstractFileSystem) -> bool:
@@ -89,7 +89,7 @@ def keeps_copies(fs: AbstractFileSystem) -> bool:
 def _keeper(fs: AbstractFileSystem, path: str) -> tuple[AbstractFileSystem, str] | None:
     while isinstance(fs, DirFileSystem):
         fs, path = fs.fs, fs._join(path)
-    return (fs, path) if isinstance(fs, CachingFileSystem) and all(map(bears_calls, _below(fs))) else None
+    return (fs, path) if isinstance(fs, CachingFileSystem) and all(map(bears_calls, below(fs))) else None
 
 
 class _Turn:
@@ -136,7 +136,7 @@ def turn_of(fs: AbstractFileSystem) -> Any:
     """A context in which a target is called: one at a time, unless it bears several."""
     if bears_calls(fs) or keeps_copies(fs):
         return contextlib.nullcontext()
-    while (one := next(_below(fs), None)) and not bears_calls(one):
+    while (one := next(below(fs), None)) and not bears_calls(one):
         # Two folders of one archive have its one file.
         fs = one
     return _lock_of(fs)
@@ -152,13 +152,13 @@ def opening_of(fs: AbstractFileSystem, path: str) -> Any:
     found = _keeper(fs, path)
     if found is None:
         return turn_of(fs)
-    keeper, below = found
+    keeper, name = found
     if not isinstance(keeper, SimpleCacheFileSystem):
         # The list of its copies is of all files, and is lost where two threads change it.
         return _lock_of(keeper)
     lock, turns = _openings(keeper)
     with lock:
-        return turns.setdefault(keeper._strip_protocol(below), _Turn())
+        return turns.setdefault(keeper._strip_protocol(name), _Turn())
 
 
 class _Alone:
