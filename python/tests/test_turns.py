@@ -108,6 +108,34 @@ def test_one_call_at_a_time_comes_to_a_target_without_coroutines(single, engine,
     assert single.most == 1
 
 
+def test_each_step_of_a_walk_and_the_end_of_a_transaction_have_a_turn(single, engine):
+    turn, steps = _turns.turn_of(single), []
+
+    def walk(path, **_):
+        for step in range(2):
+            steps.append(turn._is_owned())
+            yield step
+
+    single.walk, single.end_transaction = walk, lambda: steps.append(turn._is_owned())
+    fs = fsspec.filesystem("forerun", fs=single, engine=engine)
+    for _ in fs.walk("/"):
+        assert not turn._is_owned()
+    fs.end_transaction()
+    assert steps == [True] * 3
+
+
+def test_an_interrupt_as_a_turn_begins_leaves_it_to_others():
+    class Interrupted(_turns._Turn):
+        def acquire(self, *args, **kwargs):
+            assert super().acquire(*args, **kwargs)
+            raise KeyboardInterrupt
+
+    turn = Interrupted()
+    with pytest.raises(KeyboardInterrupt), turn:
+        pass
+    assert not turn._is_owned()
+
+
 def test_one_call_at_a_time_comes_to_it_by_the_cache_type_and_two_engines(single, engine, content):
     def opened(name, engine):
         return single.open(name, cache_type="forerun", cache_options={"engine": engine}, size=SIZE)

@@ -55,6 +55,18 @@ def _of_target(name: str, paths: tuple[str, ...], writes: bool) -> Callable[...,
             elif path in kwargs:
                 kwargs[path] = self._below(kwargs[path])
         with turn_of(self.fs):
-            return getattr(self.fs, name)(*given, **kwargs)
+            told = getattr(self.fs, name)(*given, **kwargs)
+        return _in_turns(self.fs, iter(told)) if name == "walk" else told
 
     return method
+
+
+def _in_turns(fs: AbstractFileSystem, told: Iterator[Any]) -> Iterator[Any]:
+    """What an iterator of a target gives, with a turn for each step."""
+    end = object()
+    while True:
+        with turn_of(fs):
+            one = next(told, end)
+        if one is end:
+            return
+        yield one

@@ -154,7 +154,8 @@ class ForerunFileSystem(ChainedFileSystem):
 
     def end_transaction(self) -> None:
         """Ends a transaction of the target."""
-        self.fs.end_transaction()
+        with turn_of(self.fs):
+            self.fs.end_transaction()
 
     def to_dict(self, *, include_password: bool = True) -> dict[str, Any]:
         """As of other file systems. The engine is left out: it is the default one where this is read."""
