@@ -219,8 +219,9 @@ impl Reader {
     #[inline(never)]
     fn attempts(&self, buf: &mut [u8], offset: u64, mut fresh: bool) -> io::Result<usize> {
         // Bytes that are kept, and the number of the version since which the file has only grown.
-        let (mut done, mut since, mut restarts) = (0, 0, 0);
-        while restarts < RESTARTS_MAX {
+        let (mut done, mut since) = (0, 0);
+        let (mut restarts, mut stalls) = (0, 0);
+        while restarts < RESTARTS_MAX && stalls < RESTARTS_MAX {
             let version = self.version_at_rest();
             if done == 0 {
                 since = version.0;
@@ -242,8 +243,7 @@ impl Reader {
             if is_whole {
                 return Ok(done);
             }
-            // Each go that has bytes is nearer to the end.
-            restarts += u32::from(taken == 0);
+            stalls = if taken > 0 { 0 } else { stalls + 1 };
         }
         if done > 0 {
             return Ok(done);
