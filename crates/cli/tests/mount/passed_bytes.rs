@@ -9,7 +9,7 @@ use std::process::Command;
 
 use rustix::fs::{Advice, OFlags, fadvise};
 
-use super::passthrough::{BYTES, cool, mounted, passing, warm};
+use super::passthrough::{BYTES, cool, mounted, opens, passing, warm};
 use super::reading::reads_are_right;
 use super::{bytes, eventually, skipped};
 
@@ -125,6 +125,7 @@ fn no_old_page_is_left_by_the_one_mode_for_the_other() {
         writer.write_all_at(&bytes(BYTES, version), 0).unwrap();
         writer.sync_all().unwrap();
     };
+    let mut passed = 0;
     for round in 0..24_u64 {
         let (first, second) = (10 * round, 10 * round + 5);
         write(first);
@@ -137,7 +138,11 @@ fn no_old_page_is_left_by_the_one_mode_for_the_other() {
             write(second);
         }
         warm(&source);
+        let before = opens(&mounted);
         let open = File::open(&point).unwrap();
+        // Unless the kernel has given up pages of the source since.
+        let is_passed = opens(&mounted) > before;
+        passed += u32::from(is_passed);
         if round % 2 == 0 {
             // Pages of the mount, while the file is passed through.
             fadvise(&open, 0, None, Advice::WillNeed).unwrap();
@@ -148,7 +153,9 @@ fn no_old_page_is_left_by_the_one_mode_for_the_other() {
         let mut read = vec![0; BYTES];
         open.read_exact_at(&mut read, 0).unwrap();
         let now = if round % 3 == 2 { first } else { second };
-        assert!(read == bytes(BYTES, now), "{round} through");
+        // The engine has what it read before for a tenth of a second.
+        let may_be_old = round % 3 == 1 && !is_passed && read == bytes(BYTES, first);
+        assert!(may_be_old || read == bytes(BYTES, now), "{round} through");
         drop(open);
         let now = if round % 3 == 2 { second } else { now };
         write(now);
@@ -158,6 +165,7 @@ fn no_old_page_is_left_by_the_one_mode_for_the_other() {
             "{round} cold again"
         );
     }
+    assert!(passed > 0, "no open was passed through");
 }
 
 #[test]

@@ -64,7 +64,7 @@ fn released(mounted: &Mounted) {
     });
 }
 
-fn opens(mounted: &Mounted) -> u64 {
+pub(crate) fn opens(mounted: &Mounted) -> u64 {
     passthrough(mounted)["opens"].as_u64().unwrap()
 }
 
