@@ -113,27 +113,15 @@ def test_each_step_of_a_walk_and_the_end_of_a_transaction_have_a_turn(single, en
 
     def walk(path, **_):
         for step in range(2):
-            steps.append(turn._is_owned())
+            steps.append(turn._lock._is_owned())
             yield step
 
-    single.walk, single.end_transaction = walk, lambda: steps.append(turn._is_owned())
+    single.walk, single.end_transaction = walk, lambda: steps.append(turn._lock._is_owned())
     fs = fsspec.filesystem("forerun", fs=single, engine=engine)
     for _ in fs.walk("/"):
-        assert not turn._is_owned()
+        assert not turn._lock._is_owned()
     fs.end_transaction()
     assert steps == [True] * 3
-
-
-def test_an_interrupt_as_a_turn_begins_leaves_it_to_others():
-    class Interrupted(_turns._Turn):
-        def acquire(self, *args, **kwargs):
-            assert super().acquire(*args, **kwargs)
-            raise KeyboardInterrupt
-
-    turn = Interrupted()
-    with pytest.raises(KeyboardInterrupt), turn:
-        pass
-    assert not turn._is_owned()
 
 
 def test_one_call_at_a_time_comes_to_it_by_the_cache_type_and_two_engines(single, engine, content):

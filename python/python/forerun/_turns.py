@@ -92,32 +92,23 @@ def _keeper(fs: AbstractFileSystem, path: str) -> tuple[AbstractFileSystem, str]
     return (fs, path) if isinstance(fs, CachingFileSystem) and all(map(bears_calls, below(fs))) else None
 
 
-class _Turn(type(threading.RLock())):  # type: ignore[misc]
-    """A lock of a target. The thread that has it may collect garbage meanwhile, and wait for a lock of the reader (h5py's).
+class _Turn:
+    """A lock of a target. The thread that has it may collect garbage meanwhile, and wait for a lock of the reader (h5py's)."""
 
-    It is let go of by the lock's own `__exit__`, which no interrupt comes before.
-    """
-
-    _holder = 0
+    def __init__(self) -> None:
+        self._lock, self._holder = threading.RLock(), 0
 
     def __enter__(self) -> None:
-        had = self._is_owned()
-        try:
-            self._take()
-        except BaseException:
-            # An interrupt comes also once the lock is had.
-            if not had and self._is_owned():
-                self.release()
-            raise
-
-    def _take(self) -> None:
         waited = 0.0
-        while not self.acquire(timeout=_LOOK_SECONDS):
+        while not self._lock.acquire(timeout=_LOOK_SECONDS):
             waited = waited + _LOOK_SECONDS if self._holder == _collector else 0.0
             if waited >= _COLLECTION_SECONDS:
                 why = "the call before waits for a collection of garbage, and that perhaps for this reader"
                 raise OSError(errno.EDEADLK, why)
         self._holder = threading.get_ident()
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
 
 
 _LOOK_SECONDS = 1.0
