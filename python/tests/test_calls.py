@@ -67,11 +67,7 @@ def test_functions_that_hang_hold_up_only_their_own_reads(engine):
             thread.join()
 
 
-@pytest.mark.parametrize("when", ["first call", "start of a thread"])
-def test_a_collection_that_waits_for_the_reader_does_not_hold_its_fetch_up(engine, when, monkeypatch):
-    """As h5py's objects do: their destructor takes a lock that the reader holds."""
-    lock, calls = threading.Lock(), itertools.count()
-
+def collect_garbage_that_takes(lock):
     class Garbage:
         def __init__(self):
             self.me = self
@@ -80,10 +76,18 @@ def test_a_collection_that_waits_for_the_reader_does_not_hold_its_fetch_up(engin
             with lock:
                 pass
 
+    Garbage()
+    gc.collect()
+
+
+@pytest.mark.parametrize("when", ["first call", "start of a thread"])
+def test_a_collection_that_waits_for_the_reader_does_not_hold_its_fetch_up(engine, when, monkeypatch):
+    """As h5py's objects do: their destructor takes a lock that the reader holds."""
+    lock, calls = threading.Lock(), itertools.count()
+
     def collect():
         if next(calls) == 0:
-            Garbage()
-            gc.collect()
+            collect_garbage_that_takes(lock)
 
     def fetch(start, end):
         if when == "first call":

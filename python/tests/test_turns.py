@@ -1,7 +1,7 @@
 """Targets that bear one call at a time, and files without range requests: members of archives, and a target that counts."""
 
+import contextlib
 import errno
-import gc
 import io
 import itertools
 import os
@@ -21,6 +21,7 @@ import forerun
 import forerun.fsspec
 from forerun import _turns
 from forerun._turns import bears_calls
+from test_calls import collect_garbage_that_takes
 from test_processes import in_child
 
 SIZE = 2 << 20
@@ -222,6 +223,21 @@ def test_an_open_file_of_a_cache_is_read_while_another_is_downloaded(engine, tmp
             reader.join()
 
 
+@contextlib.contextmanager
+def opened_in_call(target, engine, during, hangs, answers):
+    """A file of a target that is called by another thread until the end."""
+    with target.open("a", cache_type="forerun", cache_options={"engine": engine}, size=SIZE) as file:
+        target.during = during
+        thread = threading.Thread(target=file.read, args=(10,))
+        thread.start()
+        hangs.wait()
+        try:
+            yield file
+        finally:
+            answers.set()
+            thread.join()
+
+
 def test_a_target_that_hangs_holds_up_no_other(single, engine, content):
     hangs, answers = threading.Event(), threading.Event()
 
@@ -230,16 +246,8 @@ def test_a_target_that_hangs_holds_up_no_other(single, engine, content):
         answers.wait()
 
     slow, fs = Single("slow"), fsspec.filesystem("forerun", fs=single, engine=engine)
-    with slow.open("a", cache_type="forerun", cache_options={"engine": engine}, size=SIZE) as file:
-        slow.during = during
-        thread = threading.Thread(target=file.read, args=(10,))
-        thread.start()
-        hangs.wait()
-        try:
-            assert read_all(fs.open("a")) == content[:SIZE]
-        finally:
-            answers.set()
-            thread.join()
+    with opened_in_call(slow, engine, during, hangs, answers):
+        assert read_all(fs.open("a")) == content[:SIZE]
 
 
 def test_a_child_that_is_forked_while_a_target_is_called_calls_it_too(single, engine, content):
@@ -250,16 +258,8 @@ def test_a_child_that_is_forked_while_a_target_is_called_calls_it_too(single, en
         if os.getpid() == parent:
             answers.wait()
 
-    with single.open("a", cache_type="forerun", cache_options={"engine": engine}, size=SIZE) as file:
-        single.during = during
-        thread = threading.Thread(target=file.read, args=(10,))
-        thread.start()
-        hangs.wait()
-        try:
-            assert in_child(lambda: file.cache._fetch(0, SIZE) == content[:SIZE])
-        finally:
-            answers.set()
-            thread.join()
+    with opened_in_call(single, engine, during, hangs, answers) as file:
+        assert in_child(lambda: file.cache._fetch(0, SIZE) == content[:SIZE])
 
 
 def test_a_collection_in_a_call_that_waits_for_the_reader_is_an_error_and_no_hang(single, engine, content, monkeypatch):
@@ -268,18 +268,9 @@ def test_a_collection_in_a_call_that_waits_for_the_reader_is_an_error_and_no_han
     monkeypatch.setattr(_turns, "_COLLECTION_SECONDS", 0.5)
     lock, calls, collected = threading.Lock(), itertools.count(), threading.Event()
 
-    class Garbage:
-        def __init__(self):
-            self.me = self
-
-        def __del__(self):
-            with lock:
-                pass
-
     def during():
         if next(calls) == 0:
-            Garbage()
-            gc.collect()
+            collect_garbage_that_takes(lock)
             collected.set()
 
     with single.open("a", cache_type="forerun", cache_options={"engine": engine}, size=SIZE) as file:

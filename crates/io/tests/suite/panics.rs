@@ -28,7 +28,7 @@ fn panics() -> ! {
     resume_unwind(Box::new("as the test wants it"))
 }
 
-/// Runs in a thread of its own what may wait for ever.
+/// Runs a call that may wait for ever in a thread of its own.
 fn bounded<R: Send + 'static>(work: impl FnOnce() -> R + Send + 'static) -> R {
     let (tell, told) = channel();
     std::thread::spawn(move || {
@@ -129,26 +129,19 @@ impl Drop for Object {
 }
 
 #[test]
-fn a_source_that_panics_as_it_begins_a_read_fails_that_read_alone() {
-    let driver = Driver::new(config("auto")).unwrap();
-    let reader = driver
-        .open_source(Arc::new(Object(Panics::InBegin)))
-        .unwrap();
-    let other = driver.open_source(Arc::new(Object(Panics::Never))).unwrap();
-    let error = bounded(move || reader.read_at(&mut [0; BLOCK], 0).unwrap_err());
-    assert_eq!(forerun_io::error::number(&error), Some(libc::EIO));
-    reads_and_ends(driver, other);
-}
-
-#[test]
-fn a_source_that_panics_as_it_is_asked_for_its_kind_fails_that_read_alone() {
-    let driver = Driver::new(config("auto")).unwrap();
-    let source = Object(Panics::AsItIsHandedOver);
-    let reader = driver.open_source(Arc::new(source)).unwrap();
-    let other = driver.open_source(Arc::new(Object(Panics::Never))).unwrap();
-    let error = bounded(move || reader.read_at(&mut [0; BLOCK], 0).unwrap_err());
-    assert_eq!(forerun_io::error::number(&error), Some(libc::EIO));
-    reads_and_ends(driver, other);
+fn a_source_that_panics_as_it_takes_a_read_fails_that_read_alone() {
+    for panics in [Panics::InBegin, Panics::AsItIsHandedOver] {
+        let driver = Driver::new(config("auto")).unwrap();
+        let reader = driver.open_source(Arc::new(Object(panics))).unwrap();
+        let other = driver.open_source(Arc::new(Object(Panics::Never))).unwrap();
+        let error = bounded(move || reader.read_at(&mut [0; BLOCK], 0).unwrap_err());
+        assert_eq!(
+            forerun_io::error::number(&error),
+            Some(libc::EIO),
+            "{panics:?}"
+        );
+        reads_and_ends(driver, other);
+    }
 }
 
 #[test]
