@@ -218,7 +218,7 @@ impl FilesAhead {
         self.readers.len() as u64 + self.unread()
     }
 
-    /// Files that were opened ahead and then came, without a read of what was fetched.
+    /// Files that were opened ahead and then came, without a read of the bytes that were fetched.
     fn unread(&self) -> u64 {
         self.came_for.values().filter(|file| !file.is_used).count() as u64
     }

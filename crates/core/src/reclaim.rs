@@ -285,7 +285,7 @@ pub trait Reclaim: core::fmt::Debug + Send {
     fn takes_hint(&self, _most: u32) -> Option<bool> {
         None
     }
-    /// What happens to blocks, streams and readers. Each method keeps the blocks that were
+    /// An event of blocks, streams or readers. Each method keeps the blocks that were
     /// [inserted](Event::Inserted); any other event may be ignored.
     fn hear(&mut self, cache: &mut Cache<'_>, event: Event<'_>);
     /// Whether a victim should go before one of so many frames is used that never was: its memory

@@ -29,8 +29,8 @@ use crate::owner::Owner;
 use crate::source::{Key, OpenFile, Source};
 use crate::span::Span;
 
-/// A read begins again at most this often; a file that changes faster than it can be read is an
-/// error, not a loop.
+/// A read begins again at most this often, and goes on as often in a row without a byte; a file that changes faster
+/// than it can be read is an error, not a loop.
 const RESTARTS_MAX: u32 = 16;
 
 /// How often a block that must be there is looked up before the engine's lock is taken for it.

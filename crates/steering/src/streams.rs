@@ -396,11 +396,11 @@ pub(crate) mod tests {
             steps in proptest::collection::vec((0u32..4, 0u64..3, 0u64..60, 0u8..8), 1..200),
         ) {
             let mut streams = Streams::default();
-            for (at, (thread, inode, index, what)) in steps.into_iter().enumerate() {
+            for (at, (thread, inode, index, step)) in steps.into_iter().enumerate() {
                 let time = at as u64 * LEAST / 8;
                 let key = FileKey { inode, ..KEY };
                 let event = event(Why::Mark, thread, index, 32, time);
-                match (what, streams.of(key, &event)) {
+                match (step, streams.of(key, &event)) {
                     (0, _) => streams.ended(Nanos(time), false, |_, _| ()),
                     (1, _) => {
                         let expected = at_end(&streams, thread);
@@ -411,7 +411,7 @@ pub(crate) mod tests {
                         prop_assert_eq!(streams.count(), streams.iter().count());
                     }
                     (_, Of::Known { place, .. }) => {
-                        streams.get(key, place).unwrap().window = u32::from(what);
+                        streams.get(key, place).unwrap().window = u32::from(step);
                         streams.saw(key, place, &event);
                     }
                     _ => {

@@ -62,7 +62,7 @@ def _of_target(name: str, paths: tuple[str, ...], writes: bool) -> Callable[...,
 
 
 def _in_turns(fs: AbstractFileSystem, told: Iterator[Any]) -> Iterator[Any]:
-    """What an iterator of a target gives, with a turn for each step."""
+    """The items of an iterator of a target, with a turn for each step."""
     end = object()
     while True:
         with turn_of(fs):

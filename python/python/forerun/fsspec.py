@@ -468,7 +468,7 @@ def _or_raised(out: Generator[bytes | Exception, None, None], returns: bool) -> 
     for one in out:
         if isinstance(one, Exception) and not returns:
             try:
-                # There: what goes on side by side is ended, and files are closed.
+                # Thrown there, it ends calls side by side and closes files.
                 out.throw(one)
             finally:
                 # The exception has this frame.

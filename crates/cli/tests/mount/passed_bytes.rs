@@ -153,7 +153,7 @@ fn no_old_page_is_left_by_the_one_mode_for_the_other() {
         let mut read = vec![0; BYTES];
         open.read_exact_at(&mut read, 0).unwrap();
         let now = if round % 3 == 2 { first } else { second };
-        // The engine has what it read before for a tenth of a second.
+        // The engine keeps earlier bytes for a tenth of a second.
         let may_be_old = round % 3 == 1 && !is_passed && read == bytes(BYTES, first);
         assert!(may_be_old || read == bytes(BYTES, now), "{round} through");
         drop(open);

@@ -73,7 +73,7 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// Whether it is of the same bytes as this one, found before. What was old stays so, whatever becomes of the clock.
+    /// Whether it is of the same bytes as this one, found before. An old version stays old, however the clock is set.
     pub(crate) fn is_same_as(&self, earlier: &Self) -> bool {
         let young = self.young && earlier.young;
         Self { young, ..*self } == *earlier

@@ -14,7 +14,7 @@ use forerun_io::{Config, Driver, Looks, Reader, Source, error, generated};
 
 const BYTES: u64 = 64 << 20;
 
-/// Bytes that are all the number of the version, and more by what came late.
+/// Each byte is the number of the version and the count of late writes.
 #[derive(Debug, Default)]
 struct Changing {
     version: AtomicU64,

@@ -67,7 +67,7 @@ pub struct Version {
 }
 
 impl Version {
-    /// Whether it is of the same bytes as this one, found before: what was old stays so.
+    /// Whether it is of the same bytes as this one, found before, as [`Identity`] has it: an old version stays old.
     #[must_use]
     pub fn is_same_as(&self, earlier: &Self) -> bool {
         let young = self.young && earlier.young;
