@@ -302,7 +302,7 @@ impl Call {
         });
         match answer {
             Ok(bytes) => {
-                object.succeeded(*start..*end);
+                object.succeeded(py, *start..*end);
                 self.0.answer(Ok(bytes));
             }
             Err(error) => self.failed(py, error),

@@ -8,7 +8,13 @@
 //! file with the same object was called for it.
 //!
 //! The function may refer to the file that has it. The collector of garbage therefore sees it by way of the
-//! file's handle, and takes it away where nothing else refers to them.
+//! file's handle, and takes them apart where nothing else refers to them, in any order: a function without its
+//! variables crashes the process where it is called. Before that it ends all weak references to them. So a source,
+//! which the collector cannot see, has its function by a weak reference: `EBADF`, on which another file's is asked.
+//! ```text
+//! Handle -> Object -> References -> function -> the file's owner -> Handle    one cycle of garbage
+//! engine -> source -> Object ~weak~> References                               none once that is found
+//! ```
 
 use std::fmt;
 use std::io;
@@ -20,6 +26,7 @@ use forerun_io::arena::Target;
 use forerun_io::source::{Key, Source, remote};
 use pyo3::exceptions::PyBaseException;
 use pyo3::prelude::*;
+use pyo3::types::PyWeakrefReference;
 use pyo3::{PyTraverseError, PyVisit};
 
 use crate::calls::Calls;
@@ -40,12 +47,20 @@ pub(crate) struct Object {
     pub(crate) bytes: u64,
     pub(crate) device: u64,
     pub(crate) requests: u32,
-    /// Locked with the interpreter held. Nothing is called or dropped under it: that may run Python code.
-    references: Mutex<References>,
+    references: Py<References>,
+    /// To the same. None once the collector is about to take them apart.
+    alive: Py<PyWeakrefReference>,
 }
 
-/// The objects of Python that a source holds.
+/// The objects of Python that a source holds, as one object that the collector sees.
+#[pyclass(frozen, weakref, module = "forerun")]
 struct References {
+    /// Locked with the interpreter held. Nothing is called or dropped under it: that may run Python code.
+    held: Mutex<Held>,
+}
+
+#[derive(Default)]
+struct Held {
     /// None once the collector took it.
     function: Option<Py<PyAny>>,
     /// The last call that failed.
@@ -85,47 +100,74 @@ impl Failed {
         let objects: Vec<_> = self.lock().iter().filter_map(Weak::upgrade).collect();
         let is_same = |of: &&Arc<Object>| of.name == object.name && of.version == object.version;
         let find = |of: &Arc<Object>| {
-            let references = of.references();
-            let failure = references
-                .failure
-                .as_ref()
-                .filter(|it| it.number == number)?;
+            let references = of.references(py)?;
+            let held = references.get().held();
+            let failure = held.failure.as_ref().filter(|it| it.number == number)?;
             Some(failure.exception.clone_ref(py))
         };
         objects.iter().rev().filter(is_same).find_map(find)
     }
 }
 
+impl References {
+    fn held(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[pymethods]
+impl References {
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        // It may have come out of the middle of a change.
+        let Ok(held) = self.held.try_lock() else {
+            return Ok(());
+        };
+        visit.call(&held.function)?;
+        visit.call(held.failure.as_ref().map(|failure| &failure.exception))
+    }
+
+    fn __clear__(&self) {
+        let before = std::mem::take(&mut *self.held());
+        drop(before);
+    }
+}
+
 impl Object {
     pub(crate) fn new(
-        function: Py<PyAny>,
+        function: Bound<'_, PyAny>,
         (name, version): (&str, &str),
         bytes: u64,
         device: u64,
         requests: u32,
-    ) -> Self {
-        Self {
+    ) -> PyResult<Self> {
+        let held = Mutex::new(Held {
+            function: Some(function.clone().unbind()),
+            failure: None,
+        });
+        let references = Bound::new(function.py(), References { held })?;
+        Ok(Self {
             name: name.into(),
             version: version.into(),
             bytes,
             device,
             requests,
-            references: Mutex::new(References {
-                function: Some(function),
-                failure: None,
-            }),
-        }
+            alive: PyWeakrefReference::new(&references)?.unbind(),
+            references: references.unbind(),
+        })
     }
 
-    fn references(&self) -> MutexGuard<'_, References> {
-        self.references
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+    /// None once the collector is about to take them apart.
+    fn references<'py>(&self, py: Python<'py>) -> Option<Bound<'py, References>> {
+        self.alive.bind(py).upgrade()?;
+        Some(self.references.bind(py).clone())
     }
 
     pub(crate) fn function(&self, py: Python<'_>) -> Option<Py<PyAny>> {
-        let references = self.references();
-        references.function.as_ref().map(|f| f.clone_ref(py))
+        let references = self.references(py)?;
+        let held = references.get().held();
+        held.function
+            .as_ref()
+            .map(|function| function.clone_ref(py))
     }
 
     /// The exception of a call as a number; it is kept for the reader.
@@ -145,18 +187,27 @@ impl Object {
             number,
             exception,
         };
-        let before = self.references().failure.replace(failure);
-        drop(before);
-        failed.add(self);
+        if let Some(references) = self.references(py) {
+            let before = references.get().held().failure.replace(failure);
+            drop(before);
+            failed.add(self);
+        }
         number
     }
 
     /// A call for this range went well: an exception in it explains nothing any more.
-    pub(crate) fn succeeded(&self, range: Range<u64>) {
-        let mut references = self.references();
-        let before = (references.failure).take_if(|failure| range.contains(&failure.start));
-        drop(references);
-        drop(before);
+    pub(crate) fn succeeded(&self, py: Python<'_>, range: Range<u64>) {
+        let is_of_it = |failure: &mut Failure| range.contains(&failure.start);
+        drop(self.take_failure(py, is_of_it));
+    }
+
+    fn take_failure(
+        &self,
+        py: Python<'_>,
+        is_it: impl FnOnce(&mut Failure) -> bool,
+    ) -> Option<Failure> {
+        let references = self.references(py)?;
+        references.get().held().failure.take_if(is_it)
     }
 
     /// Makes the exception of the call with this number the cause of its reader's.
@@ -167,7 +218,7 @@ impl Object {
         number: i32,
         failed: Option<&Failed>,
     ) -> PyErr {
-        let own = (self.references().failure).take_if(|failure| failure.number == number);
+        let own = self.take_failure(py, |failure| failure.number == number);
         let cause = match own {
             Some(own) => Some(own.exception),
             None => failed.and_then(|failed| failed.of_another(py, self, number)),
@@ -179,29 +230,9 @@ impl Object {
         error
     }
 
-    /// Shows the collector the references.
+    /// Shows the collector the references, as those of the one handle that calls this.
     pub(crate) fn visit(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
-        // It may have come out of the middle of a change.
-        let Ok(references) = self.references.try_lock() else {
-            return Ok(());
-        };
-        visit.call(&references.function)?;
-        visit.call(
-            references
-                .failure
-                .as_ref()
-                .map(|failure| &failure.exception),
-        )
-    }
-
-    /// Lets go of the references.
-    pub(crate) fn clear(&self) {
-        let nothing = References {
-            function: None,
-            failure: None,
-        };
-        let before = std::mem::replace(&mut *self.references(), nothing);
-        drop(before);
+        visit.call(&self.references)
     }
 }
 

@@ -250,7 +250,7 @@ impl Handle {
     fn fetched(
         py: Python<'_>,
         engine: Py<Engine>,
-        function: Py<PyAny>,
+        function: Bound<'_, PyAny>,
         name: &str,
         version: &str,
         size: &Bound<'_, PyAny>,
@@ -264,7 +264,7 @@ impl Handle {
         }
         let bytes = count("size", size, OFFSET_MAX)?;
         let device = DEVICE_MIN + u64::from(device);
-        let object = Object::new(function, (name, version), bytes, device, requests);
+        let object = Object::new(function, (name, version), bytes, device, requests)?;
         Self::of(py, engine, Origin::Fetched(Arc::new(object)))
     }
 
@@ -434,10 +434,9 @@ impl Handle {
     }
 
     fn __clear__(&self) {
-        if let Origin::Fetched(object) = &self.origin {
-            // Its reader first: others of the object must not be read by a function that is gone.
+        if let Origin::Fetched(_) = &self.origin {
+            // Others of the object are read by their own functions from now on.
             Python::attach(|py| self.close(py, false));
-            object.clear();
         }
     }
 

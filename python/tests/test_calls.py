@@ -189,6 +189,42 @@ def test_an_object_is_read_by_its_newest_function_and_the_one_before_is_collecte
     assert sum(end - start for start, end in calls) == SIZE
 
 
+class Last:
+    """Of garbage: `hook` runs when its part is taken apart, which no finalizer of the same garbage is called after."""
+
+    def __init__(self, hook):
+        self.part, self.hook = Owner(), hook
+
+    def __del__(self):
+        hook = self.hook
+        hook.seen = weakref.ref(self.part, lambda _: hook())
+
+
+def test_a_function_that_is_being_taken_apart_is_not_called(engine):
+    answers = []
+    other = Handle.fetched(engine, lambda start, end: b"o" * (end - start), "apart", "1", 1 << 40)
+
+    def read():
+        answers.append(ends(lambda: other.pread(4, 1 << 39)))
+
+    def made():
+        def fetch(start, end):
+            return bytes(end - start)
+
+        # In this order: the function loses its variables first, and then what its attribute has, from the end.
+        fetch.kept = [Handle.fetched(engine, fetch, "apart", "1", 1 << 40), Last(read)]
+        assert fetch.kept[0].pread(4, 0) == bytes(4)
+        return weakref.ref(fetch)
+
+    gc.collect()
+    gone = made()
+    until = time.monotonic() + WAIT
+    while gone() and time.monotonic() < until:
+        # A function that fetches ahead is in use as yet.
+        gc.collect()
+    assert answers == [b"oooo"]
+
+
 def test_the_cause_of_an_error_is_the_exception_of_the_call_that_failed(engine):
     failures = {}
 
@@ -213,12 +249,13 @@ def test_the_cause_of_an_error_is_the_exception_of_the_call_that_failed(engine):
         assert raised.value.errno == cause.errno
 
 
-def test_a_function_that_was_let_go_is_an_error_and_no_crash(engine):
-    handle = Handle.fetched(engine, lambda start, end: bytes(end - start), "kept", "1", SIZE)
+def test_the_collector_sees_the_function_of_a_handle(engine):
+    def fetch(start, end):
+        return bytes(end - start)
+
+    handle = Handle.fetched(engine, fetch, "kept", "1", SIZE)
     assert gc.is_tracked(handle)
-    referents = gc.get_referents(handle)
-    assert any(callable(one) for one in referents)
-    assert handle.pread(3, 0) == bytes(3)
+    assert any(one is fetch for one in gc.get_referents(*gc.get_referents(handle)))
 
 
 def test_an_engine_with_a_fetch_that_hangs_is_dropped_at_once():
