@@ -8,6 +8,7 @@ import pathlib
 import pickle
 import random
 import sys
+import time
 import types
 import warnings
 
@@ -17,6 +18,7 @@ import forerun
 import forerun.torch
 
 SAMPLES = 40
+WAIT = 600
 
 
 @pytest.fixture
@@ -127,15 +129,23 @@ def opened(paths):
     return [path for path in paths if str(path) in open_now]
 
 
+def all_are_closed(paths):
+    """Waits for it: the request of a read closes its file after the reader has the bytes."""
+    until = time.monotonic() + WAIT
+    while opened(paths) and time.monotonic() < until:
+        time.sleep(0.001)
+    return opened(paths) == []
+
+
 def test_announced_files_are_let_go_once_they_were_read(paths, engine):
     read(paths[0], engine)
-    assert opened(paths) == []
+    assert all_are_closed(paths)
     engine.hint([(path, 0, None) for path in paths])
     assert opened(paths) == paths
     for path in paths:
         read(path, engine)
     engine.ledger()
-    assert opened(paths) == []
+    assert all_are_closed(paths)
 
 
 def test_more_files_than_are_kept_are_announced_once_others_were_read(tmp_path, content):
