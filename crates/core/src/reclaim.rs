@@ -194,6 +194,10 @@ impl Cache<'_> {
     }
 }
 
+/// So many blocks are passed over for one victim at most, which takes some tens of microseconds: then the next
+/// goes.
+const SPARED_MAX: u32 = 4096;
+
 /// The flags that a reclaim method may set and clear: its own two, and the request for a report of
 /// the next access.
 pub const METHOD_FLAGS: u8 = flag::REFERENCED | flag::ACTIVE | flag::ARMED;

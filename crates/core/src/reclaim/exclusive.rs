@@ -7,7 +7,7 @@
 //!
 //! One queue in order of arrival. A victim is the oldest block that was read or whose reader has
 //! closed the file, and only if there is none the oldest unread one. Unread blocks passed over go
-//! to the back, so a search costs as many steps as there are unread blocks for a read one.
+//! to the back, and after 4,096 of them the next one goes, read or not.
 //!
 //! Blocks read beyond a part of the memory go even before memory that was never used: the first
 //! touch of a page costs as much as a fast disk takes to fill it. Example: a file of 64 MiB read
@@ -15,7 +15,7 @@
 
 use alloc::boxed::Box;
 
-use super::{Cache, Event, Queue, Reclaim, Victim};
+use super::{Cache, Event, Queue, Reclaim, SPARED_MAX, Victim};
 use crate::spec::{Knows, Method, Param, Spec};
 use crate::table::{Frame, flag};
 
@@ -73,21 +73,21 @@ impl Reclaim for Exclusive {
     }
 
     fn victim(&mut self, cache: &mut Cache<'_>) -> Option<Victim> {
-        for wanted in [flag::REFERENCED, 0] {
-            if wanted != 0 && self.spent == 0 {
-                continue;
+        let all = self.queue.len();
+        let spared_max = match self.spent {
+            0 => 0,
+            _ => all.min(SPARED_MAX),
+        };
+        for passed in 0..spared_max + all {
+            let frame = cache.pop(&mut self.queue)?;
+            let flags = cache.flags(frame);
+            let is_spent = flags & flag::REFERENCED != 0;
+            if flags & flag::PINNED == 0 && (is_spent || passed >= spared_max) {
+                debug_assert!(!is_spent || self.spent > 0, "{frame:?} was not counted");
+                self.spent -= u32::from(is_spent);
+                return Some(Victim::Frame(frame));
             }
-            for _ in 0..self.queue.len() {
-                let frame = cache.pop(&mut self.queue)?;
-                let flags = cache.flags(frame);
-                if flags & wanted == wanted && flags & flag::PINNED == 0 {
-                    let is_spent = flags & flag::REFERENCED != 0;
-                    debug_assert!(!is_spent || self.spent > 0, "{frame:?} was not counted");
-                    self.spent -= u32::from(is_spent);
-                    return Some(Victim::Frame(frame));
-                }
-                cache.push(&mut self.queue, frame);
-            }
+            cache.push(&mut self.queue, frame);
         }
         None
     }
@@ -131,6 +131,29 @@ mod tests {
         assert_eq!(victims[..2], [2, 5], "read or abandoned, not pinned");
         assert_eq!(victims.len(), 5, "all but the pinned one");
         assert_eq!((exclusive.len(), exclusive.spent), (1, 1));
+    }
+
+    #[test]
+    fn a_victim_is_found_among_so_many_however_long_the_queue_is() {
+        let frames = 3 * SPARED_MAX;
+        let mut stage = Stage::new(frames);
+        let mut exclusive = Exclusive::default();
+        for n in 0..frames {
+            let table = &stage.table;
+            table.insert(Frame(n), FileId(0), Block(n), flag::UNREAD);
+            let (frame, owner) = (Frame(n), None);
+            exclusive.hear(&mut stage.cache(), Event::Inserted { frame, owner });
+        }
+        exclusive.hear(&mut stage.cache(), Event::Touched(Frame(frames - 1)));
+        let first = exclusive.victim(&mut stage.cache()).map(Victim::frame);
+        let (second, third) = (SPARED_MAX * 2 + 1, frames - 1);
+        assert_eq!(
+            first,
+            Some(Frame(SPARED_MAX)),
+            "the oldest after those passed over"
+        );
+        let next = [(); 2].map(|()| exclusive.victim(&mut stage.cache()).map(Victim::frame));
+        assert_eq!(next, [second, third].map(|frame| Some(Frame(frame))));
     }
 
     #[test]

@@ -22,7 +22,7 @@
 
 use alloc::boxed::Box;
 
-use super::{Cache, Event, Queue, Reclaim, Victim};
+use super::{Cache, Event, Queue, Reclaim, SPARED_MAX, Victim};
 use crate::spec::{Knows, Method, Param, Spec};
 use crate::table::{Frame, flag};
 
@@ -54,9 +54,6 @@ pub(super) const METHOD: Method<Box<dyn Reclaim>> = Method {
 const SPARE_MAX: u64 = 3;
 /// Of an unread block, the flags that count how often it was passed over: a number of two bits.
 const PASSED: u8 = flag::REFERENCED | flag::ACTIVE;
-/// So many blocks are spared for one victim at most, which takes some tens of microseconds: then the next
-/// goes.
-const SPARED_MAX: u32 = 4096;
 
 /// See the [module](self).
 #[derive(Debug, Default)]
