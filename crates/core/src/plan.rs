@@ -297,14 +297,16 @@ impl Plan {
         is_lost.then(|| self.pieces.extent(piece))?
     }
 
-    /// Forgets a file: its pieces, and how many of its references were open.
+    /// Forgets a file: where its pieces lie that hold memory, and how many of its references were open.
     pub(crate) fn forget(&mut self, file: FileId) -> (Vec<Extent>, u64) {
         let (mut extents, mut open) = (Vec::new(), 0);
         for piece in self.pieces.forget(file) {
             // A place that a reader has asked for is no open reference any more.
             self.end_place(piece);
             open += self.uses_of(piece);
-            extents.extend(self.pieces.extent(piece));
+            if self.has(piece) {
+                extents.extend(self.pieces.extent(piece));
+            }
             self.hands.forget(piece);
             made_sense(self.planner.forgotten(piece));
         }

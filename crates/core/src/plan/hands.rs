@@ -75,9 +75,10 @@ impl Hands {
 
     /// Only these pieces are known any more.
     pub(super) fn retain(&mut self, is_known: impl Fn(BlockNo) -> bool) {
-        for held in self.held.values_mut() {
+        self.held.retain(|_, held| {
             held.retain(|piece| is_known(*piece));
-        }
+            !held.is_empty()
+        });
     }
 
     /// Keeps one more piece, and at most so many: the one that is kept no longer for that.
@@ -102,5 +103,23 @@ impl Hands {
     pub(super) fn forget(&mut self, piece: BlockNo) {
         self.open.remove(&piece);
         self.kept.retain(|kept| *kept != piece);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reader_whose_pieces_are_known_no_more_holds_nothing() {
+        let mut hands = Hands::default();
+        let [idle, other] = [ReaderId(1), ReaderId(2)];
+        hands.take(idle, BlockNo(1));
+        hands.take(other, BlockNo(2));
+        hands.retain(|piece| piece == BlockNo(2));
+        assert_eq!(
+            [idle, other].map(|reader| hands.has_any(reader)),
+            [false, true]
+        );
     }
 }
