@@ -130,7 +130,6 @@ impl Engine {
             extent: Extent::new(file, first, 0),
             owner,
             piece,
-            came: self.queues.device(place.device).map_or(0, Device::came),
             ticket: u64::MAX,
             demand: false,
             sent: None,
@@ -189,7 +188,7 @@ impl Engine {
             fetch: Wanted::Request(id),
             class: self.class(request),
             owner: request.owner,
-            came: request.came,
+            came: self.queues.device(request.device).map_or(0, Device::came),
             position: request.position,
             bytes: self.bytes_of(request.extent),
         };

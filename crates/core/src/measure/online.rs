@@ -68,7 +68,10 @@ struct Online {
     beside: Together,
     servers: Servers,
     probing: Probing,
-    limits: Limits,
+    /// Fewest requests at once, also while something is measured.
+    floor: u32,
+    /// Most of them by the number of servers.
+    most: u32,
     profile: Profile,
     /// Mean of the expected times of requests.
     mean: u64,
@@ -76,39 +79,6 @@ struct Online {
     ended: Nanos,
     /// When the first costs were measured: before, the expected times of requests were only told.
     measured: Nanos,
-}
-
-/// Requests at once.
-#[derive(Clone, Copy, Debug)]
-struct Limits {
-    /// Fewest, also while something is measured.
-    floor: u32,
-    /// Most that are taken as alone.
-    alone: u32,
-    /// Most by the number of servers.
-    by_servers: u32,
-    /// Most by the profile.
-    most: u32,
-}
-
-impl Limits {
-    fn new(profile: &Profile, servers: Option<u32>) -> Self {
-        let floor = match (profile.is_served(), servers) {
-            (true, told) => told.unwrap_or(LEAST).min(LEAST),
-            (false, _) => 1,
-        };
-        let by_servers = match servers {
-            Some(told) => limit_of(told),
-            None if profile.is_served() => limit_of(floor),
-            None => floor,
-        };
-        Self {
-            floor,
-            alone: floor.min((profile.most() / 4).max(1)),
-            by_servers,
-            most: profile.most(),
-        }
-    }
 }
 
 /// Most requests of a device of so many servers, as of one that was described.
@@ -126,8 +96,16 @@ impl Default for Online {
 impl Online {
     fn of(profile: &Profile) -> Self {
         let told = Some(profile.servers()).filter(|told| *told < SERVERS_MAX);
-        let limits = Limits::new(profile, told);
-        let servers = Servers::new(told.unwrap_or(limits.floor), told.is_some());
+        let floor = match profile.is_served() {
+            true => told.unwrap_or(LEAST).min(LEAST),
+            false => 1,
+        };
+        let most = match told {
+            Some(told) => limit_of(told),
+            None if profile.is_served() => limit_of(floor),
+            None => floor,
+        };
+        let servers = Servers::new(told.unwrap_or(floor), told.is_some());
         let mut profile = profile.clone();
         let costs = Costs::new(&profile);
         if told.is_none() && profile.is_served() {
@@ -139,7 +117,8 @@ impl Online {
             beside: Together::default(),
             servers,
             probing: Probing::default(),
-            limits,
+            floor,
+            most,
             profile,
             mean: LATE,
             ended: Nanos(0),
@@ -147,10 +126,15 @@ impl Online {
         }
     }
 
+    /// Most requests that are taken as alone.
+    fn alone(&self) -> u32 {
+        self.floor.min((self.profile.most() / 4).max(1))
+    }
+
     /// The number of servers as others are told it: a server that was not described has as many as it is asked at
     /// first, any other device an unknown number.
     fn believed(&self) -> u32 {
-        match self.servers.is_known || self.limits.floor > 1 {
+        match self.servers.is_known || self.floor > 1 {
             true => self.servers.whole(),
             false => SERVERS_MAX,
         }
@@ -178,10 +162,9 @@ impl Online {
         let most = sample.in_flight.max(sample.left);
         let time = sample.ended.since(sample.sent);
         // The first at an idle server is served first, and others only ever make a request slower.
-        let is_new =
-            !self.servers.is_known && self.limits.floor > 1 && self.costs.requests() < FIRST;
+        let is_new = !self.servers.is_known && self.floor > 1 && self.costs.requests() < FIRST;
         let is_first = is_new && (sample.in_flight == 1 || self.costs.requests() == 0);
-        if most <= self.limits.alone || is_first {
+        if most <= self.alone() || is_first {
             return self.costs.learn(sample.distance, sample.bytes, time);
         }
         let expected = self.costs.expected(sample.distance, sample.bytes);
@@ -198,7 +181,7 @@ impl Online {
     /// A request was one of several.
     fn count(&mut self, sample: &Sample) {
         // Where all that may be sent is sent, how many more it could take is no matter.
-        let counts = !sample.is_full || sample.in_flight >= self.limits.by_servers;
+        let counts = !sample.is_full || sample.in_flight >= self.most;
         self.probing.was_joined(counts);
         if let Some(epoch) = self.servers.add(sample) {
             self.settle(&epoch);
@@ -223,10 +206,9 @@ impl Online {
             return;
         }
         // The limit stays above the requests that tell nothing of the number of servers.
-        let floor = self.limits.floor;
-        let least = (floor / 4 + 1).max(floor.min(2));
+        let least = (self.floor / 4 + 1).max(self.floor.min(2));
         self.servers.believe(seen.count.max(u64::from(least) * ONE));
-        self.limits.by_servers = limit_of(self.servers.whole());
+        self.most = limit_of(self.servers.whole());
     }
 }
 
@@ -243,16 +225,15 @@ impl Measure for Online {
     }
 
     fn limit(&self) -> u32 {
-        let limits = &self.limits;
-        if self.probing.is_on() || limits.by_servers <= limits.floor {
-            return limits.floor.min(limits.most);
+        let told = self.profile.most();
+        if self.probing.is_on() || self.most <= self.floor {
+            return self.floor.min(told);
         }
         let (work, time) = self.work();
         let all = work.saturating_mul(self.servers.whole().into());
         let late = saturate(all / self.mean.max(time));
         let late = late.saturating_add(1);
-        let least = limits.by_servers.max(limits.floor);
-        least.max(late).min(limits.most)
+        self.most.max(self.floor).max(late).min(told)
     }
 
     fn expected(&self, distance: Bytes, bytes: Bytes) -> Nanos {
@@ -272,31 +253,31 @@ impl Measure for Online {
         if self.costs.requests() > 0 {
             self.measured = self.measured.min(sample.ended);
         }
-        let is_alone = sample.in_flight <= self.limits.alone;
+        let is_alone = sample.in_flight <= self.alone();
         if is_alone {
             self.probing.was_alone(self.profile.is_served());
         }
-        if !self.servers.is_known && self.limits.by_servers == self.limits.floor {
+        if !self.servers.is_known && self.most == self.floor {
             if self.costs.requests() >= FIRST {
-                self.limits.by_servers = limit_of(self.limits.floor);
+                self.most = limit_of(self.floor);
             }
         } else if !is_alone && (self.servers.is_known || sample.sent >= self.measured) {
             self.count(sample);
         }
         let profile = self.costs.profile(self.believed());
-        self.profile = profile.with_most(self.limits.most);
+        self.profile = profile.with_most(self.profile.most());
     }
 
     fn lost(&mut self, in_flight: u32) {
-        if in_flight <= self.limits.alone {
+        if in_flight <= self.alone() {
             self.probing.lost();
         }
     }
 
     fn give_up(&mut self) {
         self.probing.give_up();
-        let least = limit_of(self.limits.floor);
-        self.limits.by_servers = self.limits.by_servers.max(least);
+        let least = limit_of(self.floor);
+        self.most = self.most.max(least);
     }
 
     fn confidence(&self) -> Confidence {

@@ -23,8 +23,6 @@ pub(crate) struct Request {
     pub(crate) owner: Option<ReaderId>,
     /// The piece of the plan that it is for, as long as there is that plan.
     pub(crate) piece: Option<BlockNo>,
-    /// The device's [work](crate::dispatch) when it was decided.
-    pub(crate) came: u64,
     /// Whether a reader waited for part of it when it was decided.
     pub(crate) demand: bool,
     /// Its place in the device's queue, until the driver has it.

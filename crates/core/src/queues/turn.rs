@@ -162,7 +162,6 @@ mod tests {
             extent,
             owner,
             piece: None,
-            came,
             demand: true,
             ticket: 0,
             sent: None,
