@@ -286,7 +286,7 @@ impl Engine {
             self.ledger.refused_inputs += 1;
         }
         self.drain();
-        if let Some(reader) = begun.filter(|_| self.producers.files.is_some()) {
+        if let Some(reader) = begun {
             self.begun(reader);
         }
         self.pay_bookkeeping();
@@ -303,7 +303,7 @@ impl Engine {
                 access,
                 wants,
                 ..
-            } if wants != Wants::Idle => (reader, access.block, access.count),
+            } if wants != Wants::Idle => (reader, access.block, access.count.min(Self::READ_MAX)),
             Input::Read { reader, .. } => return Some(reader),
             Input::Touch {
                 reader,
@@ -391,8 +391,9 @@ impl Engine {
 
     fn count_hits(&mut self, reader: ReaderId, blocks: u64) -> Option<()> {
         self.readers.reader(reader)?;
-        self.ledger.reads = self.ledger.reads.saturating_add(blocks);
-        self.ledger.hits = self.ledger.hits.saturating_add(blocks);
+        let blocks = u32::try_from(blocks).ok()?;
+        self.ledger.reads += u64::from(blocks);
+        self.ledger.hits += u64::from(blocks);
         Some(())
     }
 

@@ -346,12 +346,10 @@ impl FilesAhead {
         }
     }
 
-    /// A reader read, or closed: the run that waited for that is filled up.
-    pub(crate) fn begun(&mut self, reader: ReaderId, budget: &Budget) {
-        if let Some(at) = self.later.iter().position(|(own, _)| *own == reader) {
-            let (_, run) = self.later.remove(at);
-            self.extend(run, budget);
-        }
+    /// A reader read, or closed. The run that waited for that, to be filled up.
+    pub(crate) fn begun(&mut self, reader: ReaderId) -> Option<RunId> {
+        let at = self.later.iter().position(|(own, _)| *own == reader)?;
+        Some(self.later.remove(at).1)
     }
 
     /// A program opened a file that may be pending or ahead. Returns the run it is of, and how many others of it were

@@ -84,7 +84,7 @@ pub enum Input {
     Hits {
         /// The reader.
         reader: ReaderId,
-        /// Number of blocks.
+        /// Number of blocks, up to `u32::MAX`.
         blocks: u64,
     },
     /// A reader will read these blocks, next after everything hinted before by whichever reader:

@@ -71,11 +71,15 @@ impl Engine {
         }
     }
 
-    /// A reader read something, or closed.
+    /// A reader read something, or closed: a run may have waited for that.
     pub(super) fn begun(&mut self, reader: ReaderId) {
+        let files = self.producers.files.as_mut();
+        let Some(run) = files.and_then(|files| files.begun(reader)) else {
+            return;
+        };
         let budget = self.budget_ahead(reader);
         if let Some(files) = &mut self.producers.files {
-            files.begun(reader, &budget);
+            files.extend(run, &budget);
         }
         self.end_ahead();
     }

@@ -25,7 +25,7 @@ use crate::protocol::Output;
 
 impl FilesAhead {
     /// Fills a run's window, if half of it is used up.
-    pub(super) fn extend(&mut self, id: RunId, budget: &Budget) {
+    pub(crate) fn extend(&mut self, id: RunId, budget: &Budget) {
         let Some(at) = self.runs.iter().position(|run| run.id == id) else {
             return;
         };

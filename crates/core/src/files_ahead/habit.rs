@@ -48,7 +48,7 @@ impl Run {
 
     /// Whether any block is in both.
     pub(crate) fn meets(&self, other: Self) -> bool {
-        self.first < other.end() && other.first < self.end()
+        self.first.max(other.first) < self.end().min(other.end())
     }
 }
 

@@ -99,6 +99,24 @@ fn whole_small_files_are_fetched_ahead_and_read_without_another_fetch() {
 }
 
 #[test]
+fn a_read_uses_a_file_ahead_by_the_blocks_that_it_may_have() {
+    let mut driver = Driver::of("directory", vec![10_000; 40], 64 << 20);
+    driver.list(0, 40);
+    driver.walk(0..3);
+    let used = driver.engine.ledger().files_ahead_used;
+    let reader = driver.enter(0, 3, 0);
+    driver.read(reader, 0, 0);
+    driver.read(reader, 4097, 1);
+    assert_eq!(
+        driver.engine.ledger().files_ahead_used,
+        used,
+        "a read of nothing, and one behind the end"
+    );
+    driver.read(reader, 0, 1);
+    assert_eq!(driver.engine.ledger().files_ahead_used, used + 1);
+}
+
+#[test]
 fn a_file_that_is_waited_for_goes_before_all_that_is_ahead() {
     let mut driver = Driver::new("directory(files=64)", 400, 64 << 20);
     driver.list(0, 400);
