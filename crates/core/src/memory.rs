@@ -242,7 +242,10 @@ impl Memory {
     /// go through an order for each file that is forgotten would cost more than the file was worth.
     pub(crate) fn vacated(&mut self, frame: Frame, is_in_order: bool) {
         match is_in_order {
-            true => self.dropped.push(frame),
+            true => {
+                self.table.set(frame, flag::MARK);
+                self.dropped.push(frame);
+            }
             false => self.give_back(frame),
         }
     }
@@ -256,6 +259,7 @@ impl Memory {
         let gone = |frame| table.flags(frame) & flag::VACANT != 0;
         self.ask(Nanos(0), |reclaim, cache| reclaim.sweep(cache, &gone));
         for frame in core::mem::take(&mut self.dropped) {
+            self.table.clear(frame, flag::MARK);
             self.give_back(frame);
         }
     }
@@ -283,9 +287,15 @@ impl Memory {
             "{frame:?} is unpinned more often than pinned"
         );
         self.table.clear(frame, flag::PINNED);
-        if self.table.flags(frame) & flag::VACANT != 0 && !self.dropped.contains(&frame) {
+        if self.table.flags(frame) & (flag::VACANT | flag::MARK) == flag::VACANT {
             self.give_back(frame);
         }
+    }
+
+    /// Bookkeeping beyond the table's own, in bytes.
+    #[cfg(test)]
+    pub(crate) fn charged(&self) -> u64 {
+        self.charges.all
     }
 
     /// Charges or (negative) returns bookkeeping beyond the table's own.

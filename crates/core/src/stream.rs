@@ -26,6 +26,9 @@ use crate::units::{Block, Nanos};
 /// network file server) rarely exceed some dozens; the least recently used gives way.
 pub(crate) const STREAMS_MAX: usize = 64;
 
+/// A vector has room for so many at first.
+const STREAMS_MIN: usize = 4;
+
 /// One run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Stream {
@@ -162,6 +165,12 @@ impl Streams {
         }
     }
 
+    /// Memory that they take beyond that of the first few, which each file is charged for when it is opened.
+    pub(crate) fn bytes(&self) -> i64 {
+        let more = self.all.capacity().saturating_sub(STREAMS_MIN);
+        (more * size_of::<Stream>()) as i64
+    }
+
     /// Those that go forward.
     pub fn forward(&self) -> impl Iterator<Item = StreamAhead> + '_ {
         let forward = |s: &&Stream| s.direction == Direction::Forward;
@@ -222,7 +231,7 @@ impl Streams {
 
     /// All end: their file was closed, or has another content now.
     pub(crate) fn clear(&mut self) {
-        self.all.clear();
+        self.all = Vec::new();
     }
 }
 

@@ -10,14 +10,12 @@ use super::{Engine, READ_BYTES};
 use crate::layout::{LayoutMap, MappedExtent, Placement};
 use crate::readers::File;
 use crate::reclaim::Event;
-use crate::stream::STREAMS_MAX;
 use crate::table::{Frame, flag};
 use crate::units::{Block, Bytes, Extent, FileId, ReadId, ReaderId, RequestId};
 
-/// Memory charged for an open file: its entry, its detector, its account at a device, and room in the maps. The
-/// streams come on top as they appear; half the limit is charged ahead because vectors grow by doubling.
+/// Memory charged for an open file: its entry, its detector, its account at a device, four streams, and room in the
+/// maps. Further streams come on top as they appear.
 const READER_BYTES: i64 = 520;
-const _: () = assert!(STREAMS_MAX <= 64, "READER_BYTES is reckoned for 64 streams");
 
 /// An account at a device: two numbers and a byte in a table that is at least 7/16 full.
 const ACCOUNT_BYTES: usize = 40;

@@ -37,7 +37,12 @@ impl Engine {
         owner: ReaderId,
         change: impl FnOnce(&mut Streams) -> R,
     ) -> Option<R> {
-        let (changed, reader) = known(self.readers.change(owner, change), READER)?;
+        let counted = |streams: &mut Streams| {
+            let before = streams.bytes();
+            (change(streams), streams.bytes() - before)
+        };
+        let ((changed, more), reader) = known(self.readers.change(owner, counted), READER)?;
+        self.memory.charge(more);
         self.memory.tell(Event::Moved {
             owner,
             file: reader.file,

@@ -1,6 +1,7 @@
 //! The engine under senseless inputs: it never panics, its ledger always adds up, no
 //! block is fetched twice at once, and nothing leaks.
 
+mod bounds;
 mod hung;
 mod idle;
 mod parts;
