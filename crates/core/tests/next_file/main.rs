@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use forerun_core::detect::Access;
 use forerun_core::protocol::Wants;
-use forerun_core::{Block, FetchOutcome, FileId, FolderId, Input, ReadId, ReaderId};
+use forerun_core::{Block, FetchOutcome, FileId, FolderId, Input, Nanos, ReadId, ReaderId};
 
 use driver::{Driver, inode, rank};
 
@@ -99,21 +99,22 @@ fn whole_small_files_are_fetched_ahead_and_read_without_another_fetch() {
 }
 
 #[test]
-fn a_read_uses_a_file_ahead_by_the_blocks_that_it_may_have() {
-    let mut driver = Driver::of("directory", vec![10_000; 40], 64 << 20);
+fn a_read_of_nothing_does_not_use_a_file_ahead() {
+    let mut driver = Driver::new("directory", 40, 64 << 20);
     driver.list(0, 40);
     driver.walk(0..3);
-    let used = driver.engine.ledger().files_ahead_used;
     let reader = driver.enter(0, 3, 0);
-    driver.read(reader, 0, 0);
-    driver.read(reader, 4097, 1);
-    assert_eq!(
-        driver.engine.ledger().files_ahead_used,
-        used,
-        "a read of nothing, and one behind the end"
-    );
-    driver.read(reader, 0, 1);
-    assert_eq!(driver.engine.ledger().files_ahead_used, used + 1);
+    let used = driver.engine.ledger().files_ahead_used;
+    let nothing = Input::Read {
+        read: ReadId(0),
+        reader,
+        access: Access::new(Block(1), 0),
+        fresh: true,
+        wants: Wants::Presence,
+    };
+    driver.engine.handle(Nanos(0), nothing);
+    let ledger = driver.engine.ledger();
+    assert_eq!((ledger.files_ahead_used, ledger.refused_inputs), (used, 1));
 }
 
 #[test]
