@@ -1,17 +1,22 @@
 //! The inner store, and the threads on which requests to it run.
 //!
 //! Problem: a query engine computes on the threads of its runtime, and a request that waits for one of them
-//! is late; a runtime may also end before the store does. Mechanism: fetches, and questions about versions, run
-//! on threads of their own. A call that its caller lets go of is ended with it, and fetches end with the store: one
-//! that hangs would hold up the end of the driver.
+//! is late; a runtime may also end before the store does, or rest between two calls, and with it the connections that
+//! clients of HTTP keep for the next request of any thread. Mechanism: all calls of the inner store run on threads of
+//! their own. A stream runs where its reader polls it, and its sockets, timers and tasks are on those threads. A call
+//! that its caller lets go of is ended with it, and fetches end with the store: one that hangs would hold up the end of
+//! the driver.
 
+use std::future::poll_fn;
 use std::num::NonZero;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::{io, thread};
 
-use futures_util::future::{AbortHandle, Abortable, select};
+use futures_util::StreamExt;
+use futures_util::future::{AbortHandle, Abortable, BoxFuture, select};
+use futures_util::stream::{self, BoxStream};
 use object_store::{Error, ObjectStore, Result};
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::watch;
@@ -25,10 +30,13 @@ const BLOCKING_MAX: usize = 8;
 /// The name of this crate in errors.
 pub(crate) const NAME: &str = "forerun";
 
+/// The program's store.
+pub(crate) type Inner = Arc<dyn ObjectStore>;
+
 /// See the [module](self).
 #[derive(Debug)]
 pub(crate) struct Connection {
-    pub(crate) inner: Arc<dyn ObjectStore>,
+    pub(crate) inner: Inner,
     /// The same for no other connection: two stores may have equal names.
     number: u64,
     threads: Handle,
@@ -69,7 +77,7 @@ impl Drop for Ends {
 }
 
 impl Connection {
-    pub(crate) fn new(inner: Arc<dyn ObjectStore>) -> io::Result<Self> {
+    pub(crate) fn new(inner: Inner) -> io::Result<Self> {
         static NUMBERS: AtomicU64 = AtomicU64::new(0);
         let processors = thread::available_parallelism().map_or(1, NonZero::get);
         let mut builder = Builder::new_multi_thread();
@@ -117,6 +125,41 @@ impl Connection {
             Ok(Err(aborted)) => Err(failed(aborted)),
             Err(panicked) => Err(failed(panicked)),
         }
+    }
+
+    /// Runs a call of the inner store there.
+    ///
+    /// # Errors
+    /// Those of [`run`](Self::run).
+    pub(crate) async fn ask<T: Send + 'static, F>(&self, call: impl FnOnce(Inner) -> F) -> Result<T>
+    where
+        F: Future<Output = Result<T>> + Send + 'static,
+    {
+        self.run(call(self.inner.clone())).await
+    }
+
+    /// Polls a future of the inner store on this thread.
+    pub(crate) fn here<'a, T: 'a>(
+        &'a self,
+        make: impl FnOnce() -> BoxFuture<'a, T>,
+    ) -> impl Future<Output = T> + Send + 'a {
+        let mut future = self.enter(make);
+        poll_fn(move |context| self.enter(|| future.as_mut().poll(context)))
+    }
+
+    /// Polls a stream of the inner store where it is read.
+    pub(crate) fn stream<T: 'static>(
+        self: &Arc<Self>,
+        make: impl FnOnce(&dyn ObjectStore) -> BoxStream<'static, T>,
+    ) -> BoxStream<'static, T> {
+        let (connection, mut stream) = (self.clone(), self.enter(|| make(&*self.inner)));
+        stream::poll_fn(move |context| connection.enter(|| stream.poll_next_unpin(context))).boxed()
+    }
+
+    /// Sockets, timers and tasks of a call on this thread are on those threads.
+    pub(crate) fn enter<T>(&self, call: impl FnOnce() -> T) -> T {
+        let _threads = self.threads.enter();
+        call()
     }
 }
 

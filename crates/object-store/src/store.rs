@@ -36,7 +36,7 @@ use object_store::{
     PutResult, RenameOptions, Result,
 };
 
-use crate::connection::{Connection, Fetches};
+use crate::connection::{Connection, Fetches, Inner};
 use crate::driver_of_task::DriverOfTask;
 use crate::object::Object;
 use crate::opening;
@@ -105,7 +105,7 @@ pub struct PrefetchStore {
 }
 
 impl PrefetchStore {
-    /// Wraps a store. Requests of reads run on threads of its own, which need no runtime of the program.
+    /// Wraps a store. Requests run on threads of its own, and need no runtime of the program.
     ///
     /// # Errors
     /// No thread can be had.
@@ -197,11 +197,10 @@ impl PrefetchStore {
 
     /// Asks whether a version is the current one.
     async fn look(&self, object: &Arc<Object>) -> Result<bool> {
-        let (asked, connection) = (Instant::now(), self.connection.clone());
-        let location = object.source.meta.location.clone();
+        let (asked, location) = (Instant::now(), object.source.meta.location.clone());
         let head = GetOptions::new().with_head(true);
-        let look = async move { connection.inner.get_opts(&location, head).await };
-        let answer = self.connection.run(look).await.inspect_err(|error| {
+        let look = |inner: Inner| async move { inner.get_opts(&location, head).await };
+        let answer = self.connection.ask(look).await.inspect_err(|error| {
             if matches!(error, Error::NotFound { .. }) {
                 self.table.gone(object);
             }
@@ -294,27 +293,57 @@ impl PrefetchStore {
     /// Makes the request as it is.
     async fn pass(&self, location: &Path, options: GetOptions) -> Result<GetResult> {
         let (asked, is_of_now) = (Instant::now(), options.version.is_none());
-        let answer = self.connection.inner.get_opts(location, options).await?;
+        let path = location.clone();
+        let get = |inner: Inner| async move { inner.get_opts(&path, options).await };
+        let mut answer = self.connection.ask(get).await?;
         if is_of_now {
             let attributes = Some(answer.attributes.clone());
             self.table.learn(&answer.meta, asked, attributes);
         }
+        // The rest of a body that was cut short is one more request.
+        if let GetResultPayload::Stream(body) = answer.payload {
+            answer.payload = GetResultPayload::Stream(self.connection.stream(|_| body));
+        }
         Ok(answer)
+    }
+
+    /// Makes a request for ranges as it is.
+    async fn pass_ranges(&self, location: &Path, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
+        let (path, ranges) = (location.clone(), ranges.to_vec());
+        let get = |inner: Inner| async move { inner.get_ranges(&path, &ranges).await };
+        self.connection.ask(get).await
+    }
+
+    /// Writes these paths. One that its caller lets go of may be carried out until its task has ended.
+    async fn write<T: Send + 'static, F>(
+        &self,
+        paths: &[&Path],
+        write: impl FnOnce(Inner) -> F,
+    ) -> Result<T>
+    where
+        F: Future<Output = Result<T>> + Send + 'static,
+    {
+        let ends = |path: &&Path| EndsWritten::new(&self.table, path);
+        let ends = || paths.iter().map(ends).collect::<Vec<_>>();
+        let (_here, there) = (ends(), ends());
+        let write = write(self.connection.inner.clone());
+        let write = async move {
+            let _there = there;
+            write.await
+        };
+        self.connection.run(write).await
     }
 
     /// Learns from a listing.
     fn listed(
         &self,
-        listing: BoxStream<'static, Result<ObjectMeta>>,
+        list: impl FnOnce(&dyn ObjectStore) -> BoxStream<'static, Result<ObjectMeta>>,
     ) -> BoxStream<'static, Result<ObjectMeta>> {
         let (table, asked) = (self.table.clone(), Instant::now());
+        let listing = self.connection.stream(list);
         listing
             .inspect_ok(move |meta| table.learn(meta, asked, None))
             .boxed()
-    }
-
-    fn ends_written(&self, path: &Path) -> EndsWritten {
-        EndsWritten::new(&self.table, path)
     }
 }
 
@@ -356,11 +385,9 @@ impl ObjectStore for PrefetchStore {
         payload: PutPayload,
         opts: PutOptions,
     ) -> Result<PutResult> {
-        let _ends = self.ends_written(location);
-        self.connection
-            .inner
-            .put_opts(location, payload, opts)
-            .await
+        let path = location.clone();
+        let put = |inner: Inner| async move { inner.put_opts(&path, payload, opts).await };
+        self.write(&[location], put).await
     }
 
     async fn put_multipart_opts(
@@ -368,10 +395,14 @@ impl ObjectStore for PrefetchStore {
         location: &Path,
         opts: PutMultipartOptions,
     ) -> Result<Box<dyn MultipartUpload>> {
-        let inner = self.connection.inner.put_multipart_opts(location, opts);
-        let (inner, table) = (inner.await?, self.table.clone());
         let path = location.clone();
-        Ok(Box::new(Upload { inner, table, path }))
+        let begin = |inner: Inner| async move { inner.put_multipart_opts(&path, opts).await };
+        Ok(Box::new(Upload {
+            inner: self.connection.ask(begin).await?,
+            connection: self.connection.clone(),
+            table: self.table.clone(),
+            path: location.clone(),
+        }))
     }
 
     async fn get_opts(&self, location: &Path, options: GetOptions) -> Result<GetResult> {
@@ -404,7 +435,7 @@ impl ObjectStore for PrefetchStore {
         let (begun, mut refused) = (Instant::now(), None);
         for _ in 0..CHANGES_MAX {
             let Some(object) = self.version(location, &options).await? else {
-                return self.connection.inner.get_ranges(location, ranges).await;
+                return self.pass_ranges(location, ranges).await;
             };
             let ranges_of = ranges.iter().map(|range| {
                 within(
@@ -414,7 +445,7 @@ impl ObjectStore for PrefetchStore {
             });
             let there: Option<Vec<Range<u64>>> = ranges_of.collect();
             let Some(there) = there.filter(|_| self.is_named(&object, refused.as_deref())) else {
-                return self.connection.inner.get_ranges(location, ranges).await;
+                return self.pass_ranges(location, ranges).await;
             };
             let read = self.read(&object, there, true).await;
             if let Some(bytes) = self.judged(&object, read, begun).await? {
@@ -434,12 +465,14 @@ impl ObjectStore for PrefetchStore {
         let locations = locations
             .inspect_ok(move |path| before.written(path))
             .boxed();
-        let deleted = self.connection.inner.delete_stream(locations);
+        let deleted = self
+            .connection
+            .stream(|inner| inner.delete_stream(locations));
         deleted.inspect_ok(move |path| after.written(path)).boxed()
     }
 
     fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
-        self.listed(self.connection.inner.list(prefix))
+        self.listed(|inner| inner.list(prefix))
     }
 
     fn list_with_offset(
@@ -447,12 +480,13 @@ impl ObjectStore for PrefetchStore {
         prefix: Option<&Path>,
         offset: &Path,
     ) -> BoxStream<'static, Result<ObjectMeta>> {
-        self.listed(self.connection.inner.list_with_offset(prefix, offset))
+        self.listed(|inner| inner.list_with_offset(prefix, offset))
     }
 
     async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {
-        let asked = Instant::now();
-        let listing = self.connection.inner.list_with_delimiter(prefix).await?;
+        let (asked, prefix) = (Instant::now(), prefix.cloned());
+        let list = |inner: Inner| async move { inner.list_with_delimiter(prefix.as_ref()).await };
+        let listing = self.connection.ask(list).await?;
         for meta in &listing.objects {
             self.table.learn(meta, asked, None);
         }
@@ -460,12 +494,15 @@ impl ObjectStore for PrefetchStore {
     }
 
     async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> Result<()> {
-        let _ends = self.ends_written(to);
-        self.connection.inner.copy_opts(from, to, options).await
+        let (source, target) = (from.clone(), to.clone());
+        let copy = |inner: Inner| async move { inner.copy_opts(&source, &target, options).await };
+        self.write(&[to], copy).await
     }
 
     async fn rename_opts(&self, from: &Path, to: &Path, options: RenameOptions) -> Result<()> {
-        let _ends = (self.ends_written(from), self.ends_written(to));
-        self.connection.inner.rename_opts(from, to, options).await
+        let (source, target) = (from.clone(), to.clone());
+        let rename =
+            |inner: Inner| async move { inner.rename_opts(&source, &target, options).await };
+        self.write(&[from, to], rename).await
     }
 }

@@ -8,6 +8,7 @@ use async_trait::async_trait;
 use object_store::path::Path;
 use object_store::{MultipartUpload, PutPayload, PutResult, Result, UploadPart};
 
+use crate::connection::Connection;
 use crate::table::Table;
 
 /// Tells the end of a write when it is dropped.
@@ -33,6 +34,7 @@ impl Drop for EndsWritten {
 #[derive(Debug)]
 pub(crate) struct Upload {
     pub(crate) inner: Box<dyn MultipartUpload>,
+    pub(crate) connection: Arc<Connection>,
     pub(crate) table: Arc<Table>,
     pub(crate) path: Path,
 }
@@ -40,15 +42,17 @@ pub(crate) struct Upload {
 #[async_trait]
 impl MultipartUpload for Upload {
     fn put_part(&mut self, data: PutPayload) -> UploadPart {
-        self.inner.put_part(data)
+        let part = self.connection.enter(|| self.inner.put_part(data));
+        let connection = self.connection.clone();
+        Box::pin(async move { connection.run(part).await })
     }
 
     async fn complete(&mut self) -> Result<PutResult> {
         let _ends = EndsWritten::new(&self.table, &self.path);
-        self.inner.complete().await
+        self.connection.here(|| self.inner.complete()).await
     }
 
     async fn abort(&mut self) -> Result<()> {
-        self.inner.abort().await
+        self.connection.here(|| self.inner.abort()).await
     }
 }

@@ -6,7 +6,7 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 use object_store::path::Path;
 use object_store::{CopyOptions, Error, GetOptions, ObjectStore, ObjectStoreExt, PutPayload};
 
-use crate::probe::{Act, Kind, Probe, around, now};
+use crate::probe::{Act, Kind, Probe, around};
 
 /// A version is known by each of its bytes.
 fn version(number: u8, bytes: usize) -> PutPayload {
@@ -236,13 +236,4 @@ async fn conditions_are_those_of_the_inner_store() {
     let store = around(&probe);
     let refused = store.get_opts(&path, old).await.unwrap_err();
     assert!(matches!(refused, Error::Precondition { .. }), "{refused}");
-}
-
-#[test]
-fn nothing_waits_where_the_inner_store_answers_at_once() {
-    let probe = Probe::new();
-    let store = around(&probe);
-    let put = now(store.put(&"a".into(), version(1, 10)));
-    assert!(put.unwrap().is_ok());
-    assert!(now(store.head(&"a".into())).unwrap().is_ok());
 }

@@ -1,5 +1,6 @@
 //! A store in memory that notes its requests, and answers, delays or fails each as a test sets it.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
@@ -8,14 +9,16 @@ use async_trait::async_trait;
 use forerun_core::{Bytes, preset};
 use forerun_io::{Config, Driver};
 use forerun_object_store::PrefetchStore;
-use futures_util::stream::BoxStream;
-use futures_util::{FutureExt, StreamExt};
+use futures_util::StreamExt;
+use futures_util::stream::{self, BoxStream};
 use object_store::memory::InMemory;
 use object_store::path::Path;
 use object_store::{
-    CopyOptions, Error, GetOptions, GetRange, GetResult, ListResult, MultipartUpload, ObjectMeta,
-    ObjectStore, ObjectStoreExt, PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
+    CopyOptions, Error, GetOptions, GetRange, GetResult, GetResultPayload, ListResult,
+    MultipartUpload, ObjectMeta, ObjectStore, ObjectStoreExt, PutMultipartOptions, PutOptions,
+    PutPayload, PutResult, Result, UploadPart,
 };
+use tokio::runtime::{Handle, Id};
 use tokio::sync::watch;
 
 /// The treatment of a request for bytes.
@@ -23,6 +26,8 @@ use tokio::sync::watch;
 pub(crate) enum Act {
     Pass,
     Fail(Kind),
+    /// Fails once this is true.
+    FailOnce(Kind, watch::Receiver<bool>),
     Hang,
     /// Answers once so many requests for bytes have come.
     Until(usize),
@@ -43,6 +48,8 @@ pub(crate) enum Kind {
     Unauthenticated,
     NotSupported,
     NotModified,
+    /// Of a server that gives no ranges: it has no kind of its own.
+    Range,
     Other,
 }
 
@@ -68,6 +75,10 @@ impl Kind {
             Self::Unauthenticated => Error::Unauthenticated { path, source },
             Self::NotSupported => Error::NotSupported { source },
             Self::NotModified => Error::NotModified { path, source },
+            Self::Range => Error::Generic {
+                store: "probe",
+                source: "Received non-partial response when range requested".into(),
+            },
             Self::Other => Error::Generic {
                 store: "probe",
                 source,
@@ -89,6 +100,8 @@ type Rule = Box<dyn FnMut(&Seen) -> Act + Send>;
 struct State {
     seen: Vec<Seen>,
     rule: Rule,
+    /// In which something of the store was called or polled; none is outside of all.
+    runtimes: HashSet<Option<Id>>,
 }
 
 /// See the [module](self).
@@ -114,10 +127,14 @@ impl fmt::Display for Probe {
 impl Probe {
     pub(crate) fn new() -> Self {
         let rule: Rule = Box::new(|_| Act::Pass);
-        let seen = Vec::new();
+        let state = State {
+            seen: Vec::new(),
+            rule,
+            runtimes: HashSet::new(),
+        };
         Self {
             inner: Arc::default(),
-            state: Arc::new(Mutex::new(State { seen, rule })),
+            state: Arc::new(Mutex::new(state)),
             came: Arc::new(watch::Sender::new(0)),
         }
     }
@@ -143,6 +160,27 @@ impl Probe {
     /// Whether no request came since then.
     pub(crate) fn is_unasked(&self) -> bool {
         self.state.lock().unwrap().seen.is_empty()
+    }
+
+    /// The runtimes in which something of the store was called or polled.
+    pub(crate) fn runtimes(&self) -> HashSet<Option<Id>> {
+        self.state.lock().unwrap().runtimes.clone()
+    }
+
+    fn note_runtime(&self) {
+        let runtime = Handle::try_current().ok().map(|runtime| runtime.id());
+        self.state.lock().unwrap().runtimes.insert(runtime);
+    }
+
+    /// A stream whose polls note their runtimes.
+    fn noted<T: 'static>(&self, mut inner: BoxStream<'static, T>) -> BoxStream<'static, T> {
+        self.note_runtime();
+        let probe = self.clone();
+        let noted = stream::poll_fn(move |context| {
+            probe.note_runtime();
+            inner.poll_next_unpin(context)
+        });
+        noted.boxed()
     }
 
     fn note(&self, seen: Seen) -> Act {
@@ -190,6 +228,7 @@ impl ObjectStore for Probe {
         payload: PutPayload,
         opts: PutOptions,
     ) -> Result<PutResult> {
+        self.note_runtime();
         self.inner.put_opts(location, payload, opts).await
     }
 
@@ -198,14 +237,22 @@ impl ObjectStore for Probe {
         location: &Path,
         opts: PutMultipartOptions,
     ) -> Result<Box<dyn MultipartUpload>> {
-        self.inner.put_multipart_opts(location, opts).await
+        self.note_runtime();
+        let inner = self.inner.put_multipart_opts(location, opts).await?;
+        let probe = self.clone();
+        Ok(Box::new(Noted { inner, probe }))
     }
 
     async fn get_opts(&self, location: &Path, options: GetOptions) -> Result<GetResult> {
         let (path, range, head) = (location.clone(), options.range.clone(), options.head);
-        match self.note(Seen { path, range, head }) {
+        self.note_runtime();
+        let answer = match self.note(Seen { path, range, head }) {
             Act::Pass => self.inner.get_opts(location, options).await,
             Act::Fail(kind) => Err(kind.error(location)),
+            Act::FailOnce(kind, mut is_due) => {
+                is_due.wait_for(|is_due| *is_due).await.unwrap();
+                Err(kind.error(location))
+            }
             Act::Hang => std::future::pending().await,
             Act::Until(many) => {
                 let mut came = self.came.subscribe();
@@ -225,26 +272,62 @@ impl ObjectStore for Probe {
                 self.inner.get_opts(location, options).await
             }
             Act::Tagged(tag) => self.tagged(location, options, tag).await,
+        };
+        let mut answer = answer?;
+        if let GetResultPayload::Stream(body) = answer.payload {
+            answer.payload = GetResultPayload::Stream(self.noted(body));
         }
+        Ok(answer)
     }
 
     fn delete_stream(
         &self,
         locations: BoxStream<'static, Result<Path>>,
     ) -> BoxStream<'static, Result<Path>> {
-        self.inner.delete_stream(locations)
+        self.noted(self.inner.delete_stream(locations))
     }
 
     fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
-        self.inner.list(prefix).boxed()
+        self.noted(self.inner.list(prefix))
     }
 
     async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {
+        self.note_runtime();
         self.inner.list_with_delimiter(prefix).await
     }
 
     async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> Result<()> {
+        self.note_runtime();
         self.inner.copy_opts(from, to, options).await
+    }
+}
+
+/// An upload whose calls note their runtimes.
+#[derive(Debug)]
+struct Noted {
+    inner: Box<dyn MultipartUpload>,
+    probe: Probe,
+}
+
+#[async_trait]
+impl MultipartUpload for Noted {
+    fn put_part(&mut self, data: PutPayload) -> UploadPart {
+        self.probe.note_runtime();
+        let (part, probe) = (self.inner.put_part(data), self.probe.clone());
+        Box::pin(async move {
+            probe.note_runtime();
+            part.await
+        })
+    }
+
+    async fn complete(&mut self) -> Result<PutResult> {
+        self.probe.note_runtime();
+        self.inner.complete().await
+    }
+
+    async fn abort(&mut self) -> Result<()> {
+        self.probe.note_runtime();
+        self.inner.abort().await
     }
 }
 
@@ -327,9 +410,4 @@ pub(crate) fn content(seed: u64, bytes: usize) -> Vec<u8> {
 pub(crate) fn part(bytes: &[u8], range: &Range<u64>) -> Vec<u8> {
     let end = (range.end as usize).min(bytes.len());
     bytes[range.start as usize..end].to_vec()
-}
-
-/// The result of a future that waits for nothing, at once.
-pub(crate) fn now<T>(future: impl Future<Output = T>) -> Option<T> {
-    future.now_or_never()
 }

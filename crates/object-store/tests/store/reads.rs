@@ -8,7 +8,7 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 use object_store::path::Path;
 use object_store::{Attribute, Attributes, GetOptions, GetRange, ObjectStore, ObjectStoreExt};
 
-use crate::probe::{Kind, Probe, around, content, driver, part};
+use crate::probe::{Act, Kind, Probe, around, content, driver, part};
 
 /// Xorshift (Marsaglia 2003).
 struct Random(u64);
@@ -198,4 +198,45 @@ fn a_runtime_without_timers_or_sockets_is_enough_and_may_end_before_the_store() 
             assert!(answer == part(&bytes, &range));
         });
     }
+}
+
+#[test]
+fn all_calls_of_the_inner_store_are_in_the_runtime_of_the_wrapper() {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
+    let probe = Probe::new();
+    runtime.block_on(async {
+        let store = around(&probe);
+        let (path, other) = (Path::from("a"), Path::from("b"));
+        store.put(&path, content(1, 5000).into()).await.unwrap();
+        let mut upload = store.put_multipart(&other).await.unwrap();
+        upload.put_part("part".into()).await.unwrap();
+        upload.complete().await.unwrap();
+        store
+            .put_multipart(&other)
+            .await
+            .unwrap()
+            .abort()
+            .await
+            .unwrap();
+        store.get_range(&path, 10..4000).await.unwrap();
+        store.head(&path).await.unwrap();
+        let passed = GetOptions::new().with_if_none_match(Some("other"));
+        let passed = store.get_opts(&path, passed).await.unwrap();
+        assert_eq!(passed.bytes().await.unwrap().len(), 5000);
+        for listing in [store.list(None), store.list_with_offset(None, &path)] {
+            listing.try_collect::<Vec<_>>().await.unwrap();
+        }
+        store.list_with_delimiter(None).await.unwrap();
+        store.copy(&path, &other).await.unwrap();
+        store.rename(&other, &path).await.unwrap();
+        probe.rule(|_| Act::Tagged(None));
+        store.get_ranges(&path, &[0..10, 20..30]).await.unwrap();
+        store.delete(&path).await.unwrap();
+    });
+    let runtimes = probe.runtimes();
+    assert_eq!(runtimes.len(), 1, "{runtimes:?}");
+    let callers = runtime.handle().id();
+    assert!(!runtimes.contains(&None) && !runtimes.contains(&Some(callers)));
 }
