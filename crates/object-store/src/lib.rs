@@ -11,6 +11,7 @@
 
 mod connection;
 mod driver_of_task;
+mod failures;
 mod held;
 mod object;
 mod opening;

@@ -16,7 +16,6 @@
 
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
-use std::time::Instant;
 
 use bytes::Bytes;
 use forerun_io::{Driver, Reader};
@@ -106,8 +105,9 @@ impl Object {
         at_once: usize,
         is_announced: bool,
     ) -> Result<Vec<Bytes>> {
-        let (reader, since) = (self.reader(driver)?, Instant::now());
+        let reader = self.reader(driver)?;
         let joined = joined(&ranges, gap(driver, reader));
+        let read = self.source.begin_read(&joined);
         let mut bytes = Vec::with_capacity(joined.len());
         for range in &joined {
             bytes.push(zeroed(range)?);
@@ -127,7 +127,7 @@ impl Object {
         while let Some((piece, awaited_as)) = awaited.next().await {
             let end = piece.at + length(&piece.range);
             let into = &mut bytes[piece.of][piece.at..end];
-            self.copy(reader, &piece.range, into, awaited_as, since)
+            self.copy(reader, &piece.range, into, awaited_as, read)
                 .await?;
         }
         let bytes: Vec<Bytes> = bytes.into_iter().map(Bytes::from).collect();
@@ -144,7 +144,7 @@ impl Object {
         range: &Range<u64>,
         into: &mut [u8],
         mut awaited_as: Awaited,
-        since: Instant,
+        read: u64,
     ) -> Result<()> {
         for _ in 0..LOST_MAX {
             let is_fresh = awaited_as == Awaited::Resident;
@@ -156,7 +156,7 @@ impl Object {
             }
             awaited_as = came(reader, range, is_fresh).await;
         }
-        if let Some(error) = self.source.take_failure(range, since) {
+        if let Some(error) = self.source.failure(range, read) {
             return Err(error);
         }
         let answer = self.source.get(range.clone()).await?.bytes().await?;

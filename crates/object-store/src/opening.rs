@@ -7,6 +7,8 @@
 //! all                  0..4 MiB                        the first 4 MiB
 //! ```
 
+use std::error;
+use std::iter;
 use std::ops::Range;
 use std::time::Instant;
 
@@ -45,23 +47,31 @@ fn widened(range: Option<&GetRange>) -> Option<(GetRange, u64)> {
     }
 }
 
-/// Whether an error is the inner store's answer to any request like this, however its range is.
-fn is_answer(error: &Error) -> bool {
-    matches!(
-        error,
-        Error::NotFound { .. }
-            | Error::Precondition { .. }
-            | Error::NotModified { .. }
-            | Error::PermissionDenied { .. }
-            | Error::Unauthenticated { .. }
-    )
+/// Whether an error refuses the range, or HEAD: the request as it is may have another answer. Stores tell it in words
+/// alone: `416 Range Not Satisfiable`, "non-partial response when range requested". Words of an address do not count.
+fn is_of_question(error: &Error) -> bool {
+    let said = |error: &(dyn error::Error + 'static)| {
+        let text = error.to_string().to_lowercase();
+        let mut words = text.split_whitespace().filter(|word| !word.contains('/'));
+        words.any(|word| word.contains("range")) || text.contains("method not allowed")
+    };
+    match error {
+        Error::NotSupported { .. } | Error::NotImplemented { .. } => true,
+        Error::Generic { source, .. } => {
+            iter::successors(Some(&**source as &(dyn error::Error + 'static)), |error| {
+                error.source()
+            })
+            .any(said)
+        }
+        _ => false,
+    }
 }
 
 /// Asks for the version and a part of an object, which goes into the table. Nothing where the request has to be made
 /// as it is: the version has no name, or the range was refused, perhaps because the object is empty.
 ///
 /// # Errors
-/// Those of the inner store that do not depend on the range.
+/// Those of the inner store but refusals of the range.
 pub(crate) async fn open(
     connection: &Connection,
     table: &Table,
@@ -79,8 +89,8 @@ pub(crate) async fn open(
     };
     let answer = match connection.inner.get_opts(location, options).await {
         Ok(answer) => answer,
-        Err(error) if is_answer(&error) => return Err(error),
-        Err(_) => return Ok(None),
+        Err(error) if is_of_question(&error) => return Ok(None),
+        Err(error) => return Err(error),
     };
     let (meta, attributes) = (answer.meta.clone(), answer.attributes.clone());
     let Some(source) = table.version(&meta, asked, Some(attributes)) else {

@@ -1,11 +1,9 @@
 //! One version of an object of the inner store, as a source of the engine.
 //!
 //! Each range is asked for with `If-Match`, and an answer with another ETag or size is refused, so that a
-//! reader gets bytes of the version it opened or an error. The engine has numbers of errors alone, so the
-//! original ones are kept here for the readers they belong to. An answer proves that the version was the
+//! reader gets bytes of the version it opened or an error. An answer proves that the version was the
 //! current one when it was asked for; the time of the last proof is kept.
 
-use std::collections::VecDeque;
 use std::fmt;
 use std::io;
 use std::ops::Range;
@@ -24,10 +22,8 @@ use futures_util::future::{AbortHandle, Abortable};
 use object_store::{Attributes, Error, GetOptions, GetRange, GetResult, ObjectMeta, Result};
 
 use crate::connection::{Connection, failed};
+use crate::failures::Failures;
 use crate::held::Held;
-
-/// Errors kept for readers: as many as requests that are under way.
-const FAILURES_MAX: usize = 64;
 
 /// See the [module](self).
 pub(crate) struct ObjectSource {
@@ -43,14 +39,7 @@ pub(crate) struct ObjectSource {
 struct State {
     proved: Instant,
     attributes: Option<Attributes>,
-    failures: VecDeque<Failure>,
-}
-
-/// The error of a fetch.
-struct Failure {
-    range: Range<u64>,
-    at: Instant,
-    error: Error,
+    failures: Failures,
 }
 
 impl fmt::Debug for ObjectSource {
@@ -94,7 +83,7 @@ impl ObjectSource {
         let state = State {
             proved,
             attributes,
-            failures: VecDeque::new(),
+            failures: Failures::default(),
         };
         Some(Self {
             connection: connection.clone(),
@@ -135,25 +124,14 @@ impl ObjectSource {
         self.state().attributes.clone()
     }
 
-    /// The error of a fetch in this range since then, for one reader.
-    pub(crate) fn take_failure(&self, range: &Range<u64>, since: Instant) -> Option<Error> {
-        let mut state = self.state();
-        let is_its = |failure: &Failure| {
-            failure.at >= since
-                && failure.range.start < range.end
-                && range.start < failure.range.end
-        };
-        let at = state.failures.iter().rposition(is_its)?;
-        state.failures.remove(at).map(|failure| failure.error)
+    /// The number of a read of these ranges, which begins.
+    pub(crate) fn begin_read(&self, ranges: &[Range<u64>]) -> u64 {
+        self.state().failures.begin(ranges)
     }
 
-    fn keep_failure(&self, range: Range<u64>, error: Error) {
-        let mut state = self.state();
-        if state.failures.len() == FAILURES_MAX {
-            state.failures.pop_front();
-        }
-        let at = Instant::now();
-        state.failures.push_back(Failure { range, at, error });
+    /// The error of a fetch in a range of the read of this number.
+    pub(crate) fn failure(&self, range: &Range<u64>, read: u64) -> Option<Error> {
+        self.state().failures.of_read(range, read)
     }
 
     /// Asks for a range of this version; the answer is of it.
@@ -202,11 +180,15 @@ impl ObjectSource {
         if done >= end {
             return Ok(done.max(skip));
         }
+        let begin = offset + done as u64;
+        if let Some(number) = self.state().failures.of_fetch(begin) {
+            return Err(io::Error::from_raw_os_error(number));
+        }
         // A body cut short is asked for again by the engine, some times.
         let filled = self.fill(target, offset, &mut done, end).await;
         filled.map(|()| done).map_err(|error| {
-            let number = number(&error);
-            self.keep_failure(offset + skip as u64..offset + end as u64, error);
+            let (number, range) = (number(&error), begin..offset + end as u64);
+            self.state().failures.keep(range, number, error);
             io::Error::from_raw_os_error(number)
         })
     }

@@ -65,7 +65,8 @@ const STREAMED: u64 = 1 << 20;
 ///   begun ends with [`Error::Precondition`] instead.
 /// - **How old an answer may be.** A version is believed to be the current one for [a second](Self::fresh_for) after it
 ///   was. Writes through this store and its clones are seen at once.
-/// - **Errors** are those of the inner store. A fetch ahead that fails is not shown.
+/// - **Errors** are those of the inner store, and come after one request: attempts are its own. A fetch ahead that
+///   fails is not shown.
 /// - **Passed through**, and not kept: objects without a strong ETag; a GET of a `version` or with conditions other
 ///   than `if_match`; ranges that the object does not have; writes, copies, deletes and listings. The versions that
 ///   answers and listings tell are noted, 10,000 at most.

@@ -5,6 +5,7 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use object_store::path::Path;
 use object_store::{GetRange, ObjectStore, ObjectStoreExt};
+use tokio::sync::watch;
 
 use crate::probe::{Act, Kind, Probe, around, content, counted, part};
 
@@ -48,6 +49,96 @@ async fn an_error_of_the_inner_store_reaches_the_reader_as_its_kind() {
             assert_eq!(Kind::of(&error), kind, "known {is_known}: {error}");
         }
     }
+}
+
+#[tokio::test]
+async fn a_request_that_fails_is_made_once() {
+    for is_known in [false, true] {
+        for kind in [Kind::Other, Kind::NotFound, Kind::PermissionDenied] {
+            let probe = Probe::with("a", content(8, 8 << 20)).await;
+            let store = around(&probe);
+            let path = Path::from("a");
+            if is_known {
+                store.head(&path).await.unwrap();
+            }
+            probe.take_seen();
+            probe.rule(move |_| Act::Fail(kind));
+            let range = 3_000_000..3_000_100;
+            let error = store.get_range(&path, range.clone()).await.unwrap_err();
+            assert_eq!(Kind::of(&error), kind);
+            let seen = probe.take_seen();
+            assert_eq!(seen.len(), 1, "known {is_known}, {kind:?}: {seen:?}");
+            // The next read is another attempt.
+            probe.rule(|_| Act::Pass);
+            store.get_range(&path, range).await.unwrap();
+        }
+    }
+    let probe = Probe::with("a", content(8, 100_000)).await;
+    probe.rule(|_| Act::Fail(Kind::Other));
+    let error = around(&probe).get(&"a".into()).await.unwrap_err();
+    assert_eq!(Kind::of(&error), Kind::Other);
+    assert_eq!(probe.take_seen().len(), 1);
+}
+
+#[tokio::test]
+async fn a_part_of_a_long_range_that_failed_is_not_asked_for_again() {
+    let probe = Probe::with("a", content(8, 16 << 20)).await;
+    let store = around(&probe);
+    store.head(&"a".into()).await.unwrap();
+    probe.take_seen();
+    probe.rule(|_| Act::Fail(Kind::Other));
+    let read = store.get_range(&"a".into(), 3_000_000..11_000_000).await;
+    read.unwrap_err();
+    let asked: Vec<_> = probe
+        .take_seen()
+        .iter()
+        .map(|seen| seen.range.as_ref().unwrap().as_range(16 << 20).unwrap())
+        .collect();
+    for (at, range) in asked.iter().enumerate() {
+        let failed = &asked[..at];
+        let is_again = failed.iter().any(|before| before.contains(&range.start));
+        assert!(!is_again, "{range:?} after {failed:?}");
+    }
+}
+
+#[tokio::test]
+async fn all_readers_of_a_range_have_the_error_of_its_one_request() {
+    let probe = Probe::with("a", content(9, 8 << 20)).await;
+    let store = around(&probe);
+    let path = Path::from("a");
+    store.head(&path).await.unwrap();
+    probe.take_seen();
+    let (tell, is_due) = watch::channel(false);
+    probe.rule(move |_| Act::FailOnce(Kind::Other, is_due.clone()));
+    // One block, which a reader counts as one read when it begins to wait.
+    let readers = [100, 200, 300, 400].map(|bytes| {
+        let (store, path) = (store.clone(), path.clone());
+        tokio::spawn(async move { store.get_range(&path, 1 << 20..(1 << 20) + bytes).await })
+    });
+    while store.driver().ledger().reads < 4 {
+        tokio::task::yield_now().await;
+    }
+    tell.send_replace(true);
+    for reader in readers {
+        let error = reader.await.unwrap().unwrap_err();
+        assert!(error.to_string().contains("said by the probe"), "{error}");
+        assert_eq!(Kind::of(&error), Kind::Other);
+    }
+    let seen = probe.take_seen();
+    assert_eq!(seen.len(), 1, "{seen:?}");
+}
+
+#[tokio::test]
+async fn a_refused_range_of_an_unknown_object_is_asked_for_as_it_is() {
+    let bytes = content(10, 100_000);
+    let probe = Probe::with("a", bytes.clone()).await;
+    probe.rule(|seen| match seen.range {
+        Some(_) => Act::Fail(Kind::Range),
+        None => Act::Pass,
+    });
+    let answer = around(&probe).get(&"a".into()).await.unwrap();
+    assert!(answer.bytes().await.unwrap() == bytes);
+    assert_eq!(probe.take_seen().len(), 2);
 }
 
 #[tokio::test]
