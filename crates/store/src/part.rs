@@ -85,9 +85,9 @@ pub(crate) async fn opened(
     key: &Path,
     part: Part,
 ) -> object_store::Result<Option<(ObjectMeta, Held)>> {
-    let (range, bytes_max) = match part {
-        Part::First(bytes) => (GetRange::Bounded(0..bytes), bytes),
-        Part::Last(bytes) => (GetRange::Suffix(bytes), bytes),
+    let range = match part {
+        Part::First(bytes) => GetRange::Bounded(0..bytes),
+        Part::Last(bytes) => GetRange::Suffix(bytes),
     };
     let options = GetOptions {
         range: Some(range),
@@ -103,16 +103,18 @@ pub(crate) async fn opened(
         Part::First(bytes) => 0..bytes.min(meta.size),
         Part::Last(bytes) => meta.size.saturating_sub(bytes)..meta.size,
     };
+    let length = usize::try_from(expected.end - expected.start).unwrap_or(usize::MAX);
     let mut bytes = Vec::new();
     let mut pieces = answer.into_stream();
-    // Of another range than the one that was asked for, nothing is held.
+    // Of another range than the one that was asked for, nothing is held. Bytes behind the range are left: they may have
+    // no end. Behind a fault the engine asks for the rest.
     while range == expected
-        && (bytes.len() as u64) < bytes_max
-        && let Some(piece) = pieces.next().await
+        && bytes.len() < length
+        && let Some(Ok(piece)) = pieces.next().await
     {
-        bytes.extend_from_slice(&piece?);
+        bytes.extend_from_slice(&piece);
     }
-    bytes.truncate(usize::try_from(expected.end - expected.start).unwrap_or(usize::MAX));
+    bytes.truncate(length);
     Ok(Some((meta, Held::new(range.start, bytes))))
 }
 

@@ -38,6 +38,9 @@ pub(crate) enum Fault {
     Stall(usize),
     /// The head and the body, and more bytes of it until the client closes the connection.
     Endless,
+    /// The head and the body, of which there is said to be more, and no more until the client gives up.
+    #[allow(dead_code, reason = "of one test program")]
+    Unended,
     /// The range, of an object of so many bytes.
     Total(u64),
     /// 307 to this address.
@@ -516,7 +519,7 @@ fn answer(asked: &Asked, state: &mut State) -> (String, Vec<u8>, End) {
         false => "",
     };
     let bytes = match fault {
-        Some(Fault::Endless) if !asked.is_head => u64::MAX >> 1,
+        Some(Fault::Endless | Fault::Unended) if !asked.is_head => u64::MAX >> 1,
         _ => end - first,
     };
     let mut head = format!(
@@ -543,7 +546,7 @@ fn answer(asked: &Asked, state: &mut State) -> (String, Vec<u8>, End) {
     };
     let end = match fault {
         Some(Fault::Cut(_)) => End::Closes,
-        Some(Fault::Stall(_)) => End::Stalls,
+        Some(Fault::Stall(_) | Fault::Unended) => End::Stalls,
         Some(Fault::Endless) => End::Floods,
         _ => End::GoesOn,
     };

@@ -184,6 +184,31 @@ fn a_part_comes_with_the_opening_and_is_of_the_version_that_is_read() {
     assert!(error.unwrap_err().to_string().contains("s3://b/none"));
 }
 
+#[test]
+fn bytes_behind_a_part_are_left() {
+    let server = Server::start();
+    server.put("/b/a", "1", content(1)[..10].to_vec());
+    server.fail_always(Some(Fault::Unended));
+    let object = client(&server).open_part("s3://b/a", Part::First(1 << 20));
+    assert_eq!(fetch(&object.unwrap(), 0, 10).unwrap(), content(1)[..10]);
+    assert_eq!(server.counts().0, 1);
+}
+
+#[test]
+fn of_a_part_that_is_cut_off_the_rest_alone_is_asked_for() {
+    let server = Server::start();
+    server.put("/b/a", "1", content(1));
+    let client = client(&server);
+    server.fail_always(Some(Fault::Cut(4096)));
+    let object = client.open_part("s3://b/a", Part::First(8192)).unwrap();
+    server.fail_always(None);
+    let before = server.counts().0;
+    assert_eq!(fetch(&object, 0, 4096).unwrap(), content(1)[..4096]);
+    assert_eq!(server.counts().0, before);
+    assert_eq!(fetch(&object, 4096, 4096).unwrap(), content(1)[4096..8192]);
+    assert_eq!(server.counts().0, before + 1);
+}
+
 /// An answer to HEAD has no text, so a refused one is asked for once more; that of a part has it.
 #[test]
 fn a_refused_opening_asks_no_more_than_the_reason_takes() {
