@@ -42,14 +42,14 @@ impl Fault {
     }
 }
 
-/// Whether the network failed, or the server has no time. A refusal, or an answer that makes no sense, would be the same
-/// the next time.
+/// Whether the network failed, or the server has no time. A refusal, also by a proxy, an answer that makes no sense, or
+/// another protocol or certificate than the one that is expected, would be the same the next time.
 pub(crate) fn may_pass(error: &Error) -> bool {
-    if causes(error).any(|cause| cause.is::<Refused>()) {
+    if causes(error).any(|cause| cause.is::<Refused>()) || failure::is_out_of_reach(error) {
         return false;
     }
     let mut verdicts = causes(error).filter_map(|cause| match status(&cause.to_string()) {
-        Some(status) => Some(status >= 500 || [408, 429].contains(&status)),
+        Some(status) => Some(failure::is_busy(status)),
         None => cause.is::<HttpError>().then_some(true),
     });
     verdicts.next().unwrap_or(false)

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use forerun_io::error::{ReadError, number};
 use forerun_io::source::remote;
 use object_store::Error;
+use object_store::client::{HttpError, HttpErrorKind};
 use reqwest::Url;
 
 use crate::connector::NoAddress;
@@ -90,8 +91,8 @@ pub(crate) fn of(error: &Error) -> io::Error {
         let why = remote::shown(&none.to_string());
         return io::Error::new(io::ErrorKind::HostUnreachable, why);
     }
-    if let Some(server) = refused(error) {
-        let why = format!("no server at {server}: Connection refused");
+    if is_refused(error) {
+        let why = format!("{}: Connection refused", no_server(error));
         return io::Error::new(io::ErrorKind::ConnectionRefused, why);
     }
     let why = reason(error);
@@ -114,20 +115,43 @@ pub(crate) fn of(error: &Error) -> io::Error {
     }
 }
 
-/// The server that refused a connection, if this is such an error.
-fn refused(error: &Error) -> Option<String> {
+/// Whether no connection can be had with this server or proxy: it speaks no TLS, its certificate is not trusted, or the
+/// proxy asks for a password.
+pub(crate) fn is_out_of_reach(error: &Error) -> bool {
+    let mut http = causes(error).filter_map(|cause| cause.downcast_ref::<HttpError>());
+    let is_of_tls = |cause: &(dyn std::error::Error + 'static)| {
+        let error = cause.downcast_ref::<io::Error>();
+        // An error within one is no cause of it.
+        let mut errors =
+            std::iter::successors(error, |error| error.get_ref()?.downcast_ref::<io::Error>());
+        errors.any(|error| error.kind() == io::ErrorKind::InvalidData)
+            // Its type is private.
+            || cause.to_string() == "tunnel error: proxy authorization required"
+    };
+    http.any(|error| error.kind() == HttpErrorKind::Connect) && causes(error).any(is_of_tls)
+}
+
+/// Whether a connection was refused.
+fn is_refused(error: &Error) -> bool {
     let errors = causes(error).filter_map(|cause| cause.downcast_ref::<io::Error>());
     let mut kinds = errors.map(io::Error::kind);
-    kinds.find(|kind| *kind == io::ErrorKind::ConnectionRefused)?;
-    // It stands in the text alone.
+    kinds.any(|kind| kind == io::ErrorKind::ConnectionRefused)
+}
+
+/// The server that refused a connection, and the proxy before it, if one is set.
+fn no_server(error: &Error) -> String {
+    // It stands in the text alone, and is left out there where it may have a secret.
     let text = chain(error);
     let mut words = text.split_whitespace();
-    let url = words.find_map(|word| Url::parse(word).ok().filter(Url::has_host))?;
+    let url = words.find_map(|word| Url::parse(word).ok().filter(Url::has_host));
+    let Some(url) = url else {
+        return "no server".to_owned();
+    };
     let server = url.origin().ascii_serialization();
-    Some(match proxy(&url, |name| std::env::var(name).ok()) {
-        Some(name) => format!("{server}, or at the proxy that {name} names"),
-        None => server,
-    })
+    match proxy(&url, |name| std::env::var(name).ok()) {
+        Some(name) => format!("no server at {server}, or at the proxy that {name} names"),
+        None => format!("no server at {server}"),
+    }
 }
 
 /// Whether no server was reached: its name has no address, or the connection was refused.
@@ -255,6 +279,12 @@ pub(crate) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
 pub(crate) fn causes(error: &Error) -> impl Iterator<Item = &(dyn std::error::Error + 'static)> {
     let first = std::error::Error::source(error);
     std::iter::successors(first, |cause| cause.source())
+}
+
+/// Whether the server that answers so may have time the next time.
+pub(crate) fn is_busy(status: u16) -> bool {
+    // It will not know the method or the version then.
+    (status >= 500 && ![501, 505].contains(&status)) || [408, 429].contains(&status)
 }
 
 /// The status of an answer; it stands in the text alone.

@@ -4,7 +4,9 @@ mod credentials;
 mod http;
 #[path = "../http_server/mod.rs"]
 mod http_server;
+mod odd;
 mod s3;
+mod scripted;
 #[path = "../signed/mod.rs"]
 mod signed;
 mod tree;

@@ -1,0 +1,83 @@
+//! Stores that answer otherwise than others of their kind.
+
+use std::io::Write;
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use forerun_io::error::number;
+use forerun_io::source::fetch;
+use forerun_store::{Client, Limits};
+
+use crate::http_server::objects::{content, limits};
+use crate::http_server::{Fault, Server};
+use crate::scripted::{Scripted, object, run_again, status};
+
+const OLD: &[u8] = b"of the first";
+const NEW: &[u8] = b"of the other";
+
+#[test]
+fn a_method_or_a_version_that_a_server_does_not_know_is_asked_for_once() {
+    let server = Server::start();
+    server.put("/a", "1", content(1));
+    let client = Client::with_variables(limits(), []).unwrap();
+    for status in [501, 505] {
+        server.fail_always(Some(Fault::Status(status, None)));
+        let before = server.counts().0;
+        let error = client.open(&server.url("/a")).unwrap_err().to_string();
+        assert!(error.contains(&status.to_string()), "{error}");
+        assert_eq!(server.counts().0, before + 1, "{error}");
+    }
+}
+
+/// It would be no server of TLS the next time.
+#[test]
+fn a_server_that_speaks_no_tls_is_asked_once() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("https://{}/a", listener.local_addr().unwrap());
+    let connections = Arc::new(AtomicUsize::new(0));
+    let counted = connections.clone();
+    std::thread::spawn(move || {
+        let mut open = Vec::new();
+        for mut stream in listener.incoming().map_while(Result::ok) {
+            counted.fetch_add(1, Ordering::Relaxed);
+            let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n");
+            open.push(stream);
+        }
+    });
+    let client = Client::with_variables(Limits::default(), []).unwrap();
+    let error = client.open(&url).unwrap_err().to_string();
+    assert_eq!(connections.load(Ordering::Relaxed), 1, "{error}");
+}
+
+/// It would ask the next time. In a process of its own, for the variable.
+#[test]
+fn a_proxy_that_asks_for_a_password_is_asked_once() {
+    const CHILD: &str = "FORERUN_TEST_PROXY";
+    const NAME: &str = "odd::a_proxy_that_asks_for_a_password_is_asked_once";
+    if std::env::var(CHILD).is_ok() {
+        let client = Client::with_variables(Limits::default(), []).unwrap();
+        let error = client.open("https://store.example/a").unwrap_err();
+        let error = error.to_string();
+        assert!(error.contains("proxy authorization required"), "{error}");
+        return;
+    }
+    let proxy = Scripted::start(|_| status(407));
+    run_again(NAME, [(CHILD, "1"), ("HTTPS_PROXY", &proxy.address)]);
+    assert_eq!(proxy.count("CONNECT"), 1);
+}
+
+/// A token in the address of a request keeps it out of messages.
+#[test]
+fn a_refused_connection_is_told_where_the_address_is_a_secret() {
+    // No server listens on the discard port of loopback.
+    let set = [
+        ("AZURE_STORAGE_ACCOUNT_NAME", "account"),
+        ("AZURE_STORAGE_ENDPOINT", "http://127.0.0.1:9"),
+        ("AZURE_STORAGE_SAS_TOKEN", "sv=2023&sig=secret"),
+    ];
+    let set = set.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let client = Client::with_variables(Limits::default(), set).unwrap();
+    let error = client.open("az://b/k").unwrap_err().to_string();
+    assert_eq!(error, "az://b/k: no server: Connection refused");
+}
