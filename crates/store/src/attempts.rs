@@ -17,6 +17,7 @@ use tokio::time::{sleep, timeout_at};
 
 use crate::connector::{Refused, noted};
 use crate::failure::{self, causes, status, status_of};
+use crate::kept::NoKeys;
 use crate::store::{Connected, Store};
 
 /// How an attempt ended that did not bring all.
@@ -33,6 +34,8 @@ impl Fault {
         let of = failure::of(error);
         let status = status_of(error);
         match number(&of) {
+            // Keys that cannot be had for a moment.
+            Some(libc::EACCES) if may_pass(error) => Self::Passing(of),
             Some(libc::EACCES) => Self::Refused(of),
             // Of S3, for a session that has ended.
             None if status == Some(400) => Self::Refused(of),
@@ -47,6 +50,9 @@ impl Fault {
 pub(crate) fn may_pass(error: &Error) -> bool {
     if causes(error).any(|cause| cause.is::<Refused>()) || failure::is_out_of_reach(error) {
         return false;
+    }
+    if let Some(none) = causes(error).find_map(|cause| cause.downcast_ref::<NoKeys>()) {
+        return none.may_pass();
     }
     let mut verdicts = causes(error).filter_map(|cause| match status(&cause.to_string()) {
         Some(status) => Some(failure::is_busy(status)),

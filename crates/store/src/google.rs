@@ -22,7 +22,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::Limits;
-use crate::kept::{Kept, Lasting};
+use crate::kept::{Kept, Reason};
 use crate::named_file;
 use crate::service::{BARE, Question, address, ask, json as parsed, needed, read, time};
 
@@ -111,10 +111,11 @@ impl fmt::Display for Account {
 }
 
 /// See the [module](self).
+#[derive(Clone)]
 pub(crate) struct Provider {
     account: Account,
     limits: Limits,
-    kept: Kept<GcpCredential>,
+    kept: Arc<Kept<GcpCredential>>,
 }
 
 impl fmt::Debug for Provider {
@@ -128,9 +129,12 @@ impl CredentialProvider for Provider {
     type Credential = GcpCredential;
 
     async fn get_credential(&self) -> object_store::Result<Arc<GcpCredential>> {
-        let had = async {
-            let (bearer, until) = self.had().await?;
-            Ok((GcpCredential { bearer }, until))
+        let had = || {
+            let own = self.clone();
+            async move {
+                let (bearer, until) = own.had().await?;
+                Ok((GcpCredential { bearer }, Some(until)))
+            }
         };
         let origin = || self.account.to_string();
         self.kept.or_had("GCS", origin, had).await
@@ -142,11 +146,11 @@ impl Provider {
         Self {
             account,
             limits: *limits,
-            kept: Kept::default(),
+            kept: Arc::default(),
         }
     }
 
-    async fn had(&self) -> Result<Lasting<String>, String> {
+    async fn had(&self) -> Result<(String, SystemTime), Reason> {
         let account = &self.account;
         let first = self.first().await?;
         let scope = match account.stands_for {
@@ -171,9 +175,7 @@ impl Provider {
         let answer = parsed(&ask(&self.limits, Question::form(&url, &pairs)).await?)?;
         let token = needed(&answer, "access_token")?;
         let Some(stands_for) = &account.stands_for else {
-            let seconds = answer["expires_in"].as_u64();
-            let until = seconds.and_then(|s| SystemTime::now().checked_add(Duration::from_secs(s)));
-            return Ok((token, until));
+            return Ok((token, SystemTime::now() + lasts(&answer)));
         };
         let url = address(stands_for, BARE)?;
         let bearer = format!("Bearer {token}");
@@ -188,11 +190,11 @@ impl Provider {
         };
         let answer = parsed(&ask(&self.limits, question).await?)?;
         let until = time(&needed(&answer, "expireTime")?)?;
-        Ok((needed(&answer, "accessToken")?, Some(until)))
+        Ok((needed(&answer, "accessToken")?, until))
     }
 
     /// The token of the identity provider.
-    async fn first(&self) -> Result<String, String> {
+    async fn first(&self) -> Result<String, Reason> {
         let text = match &self.account.first {
             First::File(file) => read(file).await?,
             First::Address(url, headers) => {
@@ -205,15 +207,35 @@ impl Provider {
             }
         };
         match &self.account.field {
-            Some(field) => needed(&parsed(&text)?, field),
+            Some(field) => Ok(needed(&parsed(&text)?, field)?),
             None => Ok(text.trim().to_owned()),
         }
     }
 }
 
+/// How long the token of an answer is valid: an hour, as Google's are, where the answer has no number.
+fn lasts(answer: &Value) -> Duration {
+    let seconds = answer["expires_in"].as_u64();
+    // A longer one is beyond the clock.
+    let seconds = seconds.filter(|seconds| u32::try_from(*seconds).is_ok());
+    Duration::from_secs(seconds.unwrap_or(3600))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_token_without_a_number_of_seconds_ends_after_an_hour() {
+        for (answer, seconds) in [
+            (json!({"expires_in": 7}), 7),
+            (json!({"expires_in": "7"}), 3600),
+            (json!({"expires_in": u64::MAX}), 3600),
+            (json!({}), 3600),
+        ] {
+            assert_eq!(lasts(&answer), Duration::from_secs(seconds), "{answer}");
+        }
+    }
 
     #[test]
     fn a_file_of_another_type_is_the_clients_and_one_in_part_is_refused_by_name() {

@@ -6,17 +6,20 @@ use std::time::SystemTime;
 
 use chrono::DateTime;
 use http_body_util::BodyExt;
-use object_store::ClientOptions;
 use object_store::aws::{AwsAuthorizer, AwsCredential};
-use object_store::client::{HttpClient, HttpConnector, HttpRequest, HttpRequestBody};
+use object_store::client::{HttpClient, HttpConnector, HttpError, HttpRequest, HttpRequestBody};
+use object_store::{ClientOptions, Error};
 use reqwest::header::HeaderName;
 use reqwest::{Method, Url};
 use serde_json::Value;
 use tokio::task::spawn_blocking;
 
 use crate::Limits;
+use crate::attempts::may_pass;
 use crate::aws::Keys;
 use crate::connector::Connector;
+use crate::failure;
+use crate::kept::Reason;
 use crate::listed::element;
 use crate::named_file;
 
@@ -55,15 +58,24 @@ impl<'a> Question<'a> {
 }
 
 /// The text of an answer with status 200.
-pub(crate) async fn ask(limits: &Limits, question: Question<'_>) -> Result<String, String> {
+pub(crate) async fn ask(limits: &Limits, question: Question<'_>) -> Result<String, Reason> {
     let url = question.url;
     let client = client(limits, url).map_err(|error| error.to_string())?;
     let failed = |why: &dyn fmt::Display| format!("{}: {why}", shown(url));
     let answer = client.execute(question.request()?).await;
-    let answer = answer.map_err(|error| failed(&crate::failure::chain(&error)))?;
+    let broken = |error: HttpError| {
+        let why = failed(&failure::chain(&error));
+        let source = Box::new(error);
+        let store = "HTTP";
+        match may_pass(&Error::Generic { store, source }) {
+            true => Reason::passing(why),
+            false => why.into(),
+        }
+    };
+    let answer = answer.map_err(broken)?;
     let status = answer.status().as_u16();
     let body = answer.into_body().collect().await;
-    let body = body.map_err(|error| failed(&crate::failure::chain(&error)))?;
+    let body = body.map_err(broken)?;
     let text = String::from_utf8_lossy(&body.to_bytes()).into_owned();
     if status == 200 {
         return Ok(text);
@@ -74,7 +86,11 @@ pub(crate) async fn ask(limits: &Limits, question: Question<'_>) -> Result<Strin
         true => text.chars().take(200).collect(),
         false => said.join(": "),
     };
-    Err(failed(&format!("status {status} {said}").trim_end()))
+    let why = failed(&format!("status {status} {said}").trim_end());
+    match failure::is_busy(status) {
+        true => Err(Reason::passing(why)),
+        false => Err(why.into()),
+    }
 }
 
 impl Question<'_> {

@@ -21,7 +21,7 @@ use serde_json::Value;
 
 use super::{Keys, Origin};
 use crate::Limits;
-use crate::kept::{Kept, Lasting};
+use crate::kept::{Kept, Lasting, Reason};
 use crate::service::{needed, time};
 
 /// Addresses of services, where they are not those of AWS.
@@ -33,11 +33,12 @@ pub(crate) struct Services {
 }
 
 /// See the [module](self).
+#[derive(Clone)]
 pub(crate) struct Provider {
     origin: Origin,
     services: Services,
     limits: Limits,
-    kept: Kept<AwsCredential>,
+    kept: Arc<Kept<AwsCredential>>,
 }
 
 impl fmt::Debug for Provider {
@@ -54,14 +55,17 @@ impl CredentialProvider for Provider {
     type Credential = AwsCredential;
 
     async fn get_credential(&self) -> object_store::Result<Arc<AwsCredential>> {
-        let had = async {
-            let (keys, until) = checked(self.had(&self.origin).await?)?;
-            let keys = AwsCredential {
-                key_id: keys.id,
-                secret_key: keys.secret,
-                token: keys.token,
-            };
-            Ok((keys, until))
+        let had = || {
+            let own = self.clone();
+            async move {
+                let (keys, until) = checked(own.had(&own.origin).await?)?;
+                let keys = AwsCredential {
+                    key_id: keys.id,
+                    secret_key: keys.secret,
+                    token: keys.token,
+                };
+                Ok((keys, until))
+            }
         };
         let origin = || self.origin.to_string();
         self.kept.or_had("S3", origin, had).await
@@ -91,11 +95,11 @@ impl Provider {
             origin,
             services,
             limits: *limits,
-            kept: Kept::default(),
+            kept: Arc::default(),
         }
     }
 
-    async fn had(&self, origin: &Origin) -> Result<Had, String> {
+    async fn had(&self, origin: &Origin) -> Result<Had, Reason> {
         match origin {
             Origin::Keys { keys, .. } => Ok((keys.clone(), None)),
             Origin::WebIdentity {
@@ -110,7 +114,7 @@ impl Provider {
                 self.of_role(origin, keys).await
             }
             Origin::Login { .. } => self.of_login(origin).await,
-            Origin::Program { command, .. } => program::keys(command).await,
+            Origin::Program { command, .. } => Ok(program::keys(command).await?),
             Origin::Container { url, authorization } => self.of_container(url, authorization).await,
             Origin::Instance { url } => self.of_instance(url).await,
         }

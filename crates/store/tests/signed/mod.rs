@@ -35,6 +35,8 @@ struct State {
     asked: Vec<String>,
     /// Keys that services give are signed with this name.
     given: u32,
+    /// Services have no time for so many requests.
+    busy: u32,
     /// Objects can be had without keys.
     public: bool,
     /// Code of the error that each request to S3 has.
@@ -69,6 +71,17 @@ impl Server {
     pub(crate) fn take(&self, id: &str, secret: &str, token: Option<&str>) {
         let key = (secret.to_owned(), token.map(str::to_owned));
         self.state.lock().unwrap().keys.insert(id.to_owned(), key);
+    }
+
+    /// Services have no time for so many of the next requests.
+    pub(crate) fn be_busy(&self, requests: u32) {
+        self.state.lock().unwrap().busy = requests;
+    }
+
+    /// Keys that services gave are of sessions that have ended.
+    pub(crate) fn end_sessions(&self) {
+        let keys = &mut self.state.lock().unwrap().keys;
+        keys.retain(|id, _| !id.starts_with("GIVEN"));
     }
 
     pub(crate) fn open_to_all(&self) {
@@ -254,7 +267,11 @@ impl Asked {
         let credential = part("Credential=");
         let mut scope = credential.splitn(2, '/');
         let (id, scope) = (scope.next().unwrap(), scope.next().unwrap());
-        let (secret, token) = state.keys.get(id).ok_or("InvalidAccessKeyId")?;
+        let none = match id.starts_with("GIVEN") {
+            true => "ExpiredToken",
+            false => "InvalidAccessKeyId",
+        };
+        let (secret, token) = state.keys.get(id).ok_or(none)?;
         if self.headers.get("x-amz-security-token") != token.as_ref() {
             return Err("InvalidToken");
         }
@@ -325,6 +342,10 @@ fn answer(asked: &Asked, state: &mut State) -> Answer {
     let action = asked.of("Action").map(str::to_owned);
     if let Some(action) = action {
         state.asked.push(action.clone());
+        if state.busy > 0 {
+            state.busy -= 1;
+            return error(503, "ServiceUnavailable", "");
+        }
         let is_right = match &*action {
             "AssumeRole" => matches!(key, Ok(Some(_))),
             _ => asked.of("WebIdentityToken") == Some("identity"),
@@ -418,6 +439,7 @@ fn object(asked: &Asked, key: Result<Option<String>, &'static str>, state: &Stat
     }
     match key {
         Ok(None) if !state.public => return error(403, "AccessDenied", ""),
+        Err("ExpiredToken") => return error(400, "ExpiredToken", ""),
         Err(code) => return error(403, code, ""),
         Ok(_) => {}
     }

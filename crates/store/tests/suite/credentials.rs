@@ -11,13 +11,13 @@ use tempfile::TempDir;
 use crate::signed::{AZURE, CONTENT, Server, base64};
 
 /// A home with both files, and the server as the store and all services.
-struct Home {
-    server: Server,
+pub(crate) struct Home {
+    pub(crate) server: Server,
     folder: TempDir,
 }
 
 impl Home {
-    fn new(credentials: &str, config: &str) -> Self {
+    pub(crate) fn new(credentials: &str, config: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let aws = folder.path().join(".aws");
         fs::create_dir_all(aws.join("sso/cache")).unwrap();
@@ -32,7 +32,7 @@ impl Home {
         Self { server, folder }
     }
 
-    fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         self.folder.path()
     }
 
@@ -41,7 +41,7 @@ impl Home {
         self.read_of("s3", variables)
     }
 
-    fn read_of(&self, scheme: &str, variables: &[(&str, &str)]) -> Result<Vec<u8>, String> {
+    pub(crate) fn client(&self, variables: &[(&str, &str)]) -> Client {
         let home = self.path().to_str().unwrap();
         let url = self.server.url("");
         let set = [("HOME", home), ("AWS_ENDPOINT_URL", &url)];
@@ -52,8 +52,12 @@ impl Home {
                 value.replace("SERVER", &url).replace("HOME", home),
             )
         });
-        let client = Client::with_variables(Limits::default(), set).unwrap();
-        let object = client
+        Client::with_variables(Limits::default(), set).unwrap()
+    }
+
+    fn read_of(&self, scheme: &str, variables: &[(&str, &str)]) -> Result<Vec<u8>, String> {
+        let object = self
+            .client(variables)
             .open(&format!("{scheme}://b/k"))
             .map_err(|error| error.to_string())?;
         assert_eq!(object.bytes().unwrap(), CONTENT.len() as u64);
@@ -61,7 +65,7 @@ impl Home {
     }
 
     /// The object was read, with one round of these requests to services.
-    fn reads(&self, variables: &[(&str, &str)], asked: &[&str]) {
+    pub(crate) fn reads(&self, variables: &[(&str, &str)], asked: &[&str]) {
         assert_eq!(self.read(variables).as_deref(), Ok(CONTENT));
         assert_eq!(self.server.asked(), asked);
     }
@@ -75,7 +79,8 @@ impl Home {
     }
 }
 
-const SOURCE: &str = "[base]\naws_access_key_id = BASE\naws_secret_access_key = se/cret+=\n";
+pub(crate) const SOURCE: &str =
+    "[base]\naws_access_key_id = BASE\naws_secret_access_key = se/cret+=\n";
 
 #[test]
 fn keys_of_variables_and_of_profiles_sign() {
@@ -555,12 +560,7 @@ fn an_account_of_another_provider_is_exchanged_at_google() {
 fn a_program_that_hangs_is_ended_and_asked_once_for_all_that_wait() {
     let config = "[default]\ncredential_process = echo $$ >> HOME/runs; sleep 1000; echo {}\n";
     let home = Home::new("", config);
-    let set = [
-        ("HOME", home.path().to_str().unwrap().to_owned()),
-        ("AWS_ENDPOINT_URL", home.server.url("")),
-    ];
-    let set = set.map(|(name, value)| (name.to_owned(), value));
-    let client = Client::with_variables(Limits::default(), set).unwrap();
+    let client = home.client(&[]);
     std::thread::scope(|scope| {
         let open = || client.open("s3://b/k").unwrap_err().to_string();
         let opens: Vec<_> = (0..4).map(|_| scope.spawn(open)).collect();

@@ -4,6 +4,7 @@ mod credentials;
 mod http;
 #[path = "../http_server/mod.rs"]
 mod http_server;
+mod keys;
 mod odd;
 mod s3;
 mod scripted;

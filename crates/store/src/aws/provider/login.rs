@@ -9,11 +9,12 @@ use tokio::task::spawn_blocking;
 
 use super::{Had, Provider};
 use crate::aws::{Keys, Origin};
+use crate::kept::Reason;
 use crate::named_file;
 use crate::service::{Question, address, ask, json, needed, time};
 
 impl Provider {
-    pub(super) async fn of_login(&self, origin: &Origin) -> Result<Had, String> {
+    pub(super) async fn of_login(&self, origin: &Origin) -> Result<Had, Reason> {
         let Origin::Login {
             folder,
             start,
@@ -23,7 +24,7 @@ impl Provider {
             ..
         } = origin
         else {
-            return Err("no login".to_owned());
+            return Err("no login".into());
         };
         let (folder, start) = (folder.clone(), start.clone());
         let token = spawn_blocking(move || login(&folder, &start)).await;
@@ -35,7 +36,7 @@ impl Provider {
         let url = address(&format!("{base}/federation/credentials"), &query)?;
         let headers = [("x-amz-sso_bearer_token", &*token)];
         let answer = ask(&self.limits, Question::get(&url, &headers)).await?;
-        keys(&json(&answer)?["roleCredentials"])
+        Ok(keys(&json(&answer)?["roleCredentials"])?)
     }
 }
 

@@ -6,6 +6,7 @@ use reqwest::Method;
 
 use super::{Had, Provider};
 use crate::aws::{Keys, Origin};
+use crate::kept::Reason;
 use crate::listed::element;
 use crate::service::{Question, address, ask, read, shown, time};
 
@@ -16,7 +17,7 @@ impl Provider {
         file: &Path,
         role: &str,
         session: &str,
-    ) -> Result<Had, String> {
+    ) -> Result<Had, Reason> {
         let token = read(file).await?;
         let query = [
             ("Action", "AssumeRoleWithWebIdentity"),
@@ -28,7 +29,7 @@ impl Provider {
     }
 
     /// With these keys of another source.
-    pub(super) async fn of_role(&self, origin: &Origin, keys: Keys) -> Result<Had, String> {
+    pub(super) async fn of_role(&self, origin: &Origin, keys: Keys) -> Result<Had, Reason> {
         let Origin::Role {
             role,
             session,
@@ -37,7 +38,7 @@ impl Provider {
             ..
         } = origin
         else {
-            return Err("no role".to_owned());
+            return Err("no role".into());
         };
         let mut query = vec![
             ("Action", "AssumeRole"),
@@ -50,7 +51,7 @@ impl Provider {
         self.of_sts(&query, Some(keys)).await
     }
 
-    async fn of_sts(&self, query: &[(&str, &str)], keys: Option<Keys>) -> Result<Had, String> {
+    async fn of_sts(&self, query: &[(&str, &str)], keys: Option<Keys>) -> Result<Had, Reason> {
         let region = &self.services.region;
         let usual = format!("https://sts.{region}.amazonaws.com");
         let base = self.services.sts.as_deref().unwrap_or(&usual);

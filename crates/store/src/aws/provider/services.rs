@@ -4,6 +4,7 @@ use reqwest::Method;
 
 use super::{Had, Provider, of_json};
 use crate::aws::Authorization;
+use crate::kept::Reason;
 use crate::service::{BARE, Question, address, ask, json, read};
 
 impl Provider {
@@ -11,7 +12,7 @@ impl Provider {
         &self,
         url: &str,
         authorization: &Authorization,
-    ) -> Result<Had, String> {
+    ) -> Result<Had, Reason> {
         let text = match authorization {
             Authorization::Not => None,
             Authorization::Text(text) => Some(text.clone()),
@@ -20,12 +21,11 @@ impl Provider {
         let headers = text.as_ref().map(|text| ("authorization", &**text));
         let headers: Vec<_> = headers.into_iter().collect();
         let url = address(url, BARE)?;
-        of_json(&json(
-            &ask(&self.limits, Question::get(&url, &headers)).await?,
-        )?)
+        let answer = ask(&self.limits, Question::get(&url, &headers)).await?;
+        Ok(of_json(&json(&answer)?)?)
     }
 
-    pub(super) async fn of_instance(&self, base: &str) -> Result<Had, String> {
+    pub(super) async fn of_instance(&self, base: &str) -> Result<Had, Reason> {
         let url = |path: &str| address(&format!("{base}/latest/{path}"), BARE);
         let lasts = [("x-aws-ec2-metadata-token-ttl-seconds", "600")];
         let token = url("api/token")?;
@@ -39,11 +39,10 @@ impl Provider {
         let role = ask(&self.limits, Question::get(&url(roles)?, &with)).await?;
         let role = role.lines().next().unwrap_or_default().trim();
         if role.is_empty() {
-            return Err("the instance has no role".to_owned());
+            return Err("the instance has no role".into());
         }
         let keys = url(&format!("{roles}{role}"))?;
-        of_json(&json(
-            &ask(&self.limits, Question::get(&keys, &with)).await?,
-        )?)
+        let answer = ask(&self.limits, Question::get(&keys, &with)).await?;
+        Ok(of_json(&json(&answer)?)?)
     }
 }
