@@ -45,11 +45,13 @@ pub(crate) struct Address {
     pub(crate) web: Option<WebAddress>,
 }
 
-/// A client, if it has listings as a client of them, and the source of its credentials.
+/// A client, if it has listings as a client of them, and the source of its credentials, and whether that can be asked
+/// again.
 pub(crate) type Connection = (
     Arc<dyn ObjectStore>,
     Option<Arc<dyn PaginatedListStore>>,
     String,
+    bool,
 );
 
 impl Address {
@@ -163,7 +165,7 @@ impl Address {
                     .with_client_options(plain(self.scheme == "http"));
                 builder
                     .build()
-                    .map(|store| (Arc::new(store) as _, None, WITHOUT_KEYS.to_owned()))
+                    .map(|store| (Arc::new(store) as _, None, WITHOUT_KEYS.to_owned(), false))
             }
         };
         connected.map_err(|error| StoreError::address(&self.url, error))
@@ -308,7 +310,8 @@ fn configured<B: Default, K: FromStr>(
 
 fn both<S: ObjectStore + PaginatedListStore>(store: S, signed: &Signed) -> Connection {
     let store = Arc::new(store);
-    (store.clone(), Some(store), signed.to_string())
+    let (with, has_source) = (signed.to_string(), signed.has_source());
+    (store.clone(), Some(store), with, has_source)
 }
 
 /// Attempts are counted in one place: by the object that is read.

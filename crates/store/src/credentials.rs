@@ -43,6 +43,13 @@ pub(crate) enum Signed {
     Not(String),
 }
 
+impl Signed {
+    /// Whether keys come from a source that has others the next time; variables may name one.
+    pub(crate) fn has_source(&self) -> bool {
+        !matches!(self, Self::Not(_) | Self::Aws(Origin::Keys { .. }))
+    }
+}
+
 impl fmt::Display for Signed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

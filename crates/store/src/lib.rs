@@ -377,6 +377,7 @@ where
         match attempts.make(attempt).await {
             Ok(answer) => {
                 store.was_reached();
+                with.was_taken();
                 return Ok(answer);
             }
             Err(fault) => attempts.pause(fault, store, &with).await?,

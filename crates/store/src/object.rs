@@ -314,7 +314,7 @@ impl Object {
             let before = *done;
             let with = self.store.current();
             let attempt = self.read_once(&with, target, offset, done, end);
-            if let Err(fault) = attempts.make(attempt).await {
+            if let Err(fault) = attempts.make(attempt).await.inspect(|()| with.was_taken()) {
                 if *done > before {
                     attempts.begin_anew();
                 }

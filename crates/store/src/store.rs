@@ -4,11 +4,13 @@
 //!
 //! Mechanism: connections are made with the credentials of one moment. Their files are looked at beside a request,
 //! once a second, and after a refusal before it is told; if one has changed, requests from then on go over new
-//! connections, and the refused one once more.
+//! connections, and the refused one once more. So they do, once a minute, where the store answered with keys of a source
+//! and refuses those: a session can end before its time.
 //!
 //! ```text
 //! GET, keys A   403   the file has keys B   GET, keys B   206
 //! GET, keys B   403   unchanged             EACCES, and a line of the log with the source of the keys
+//! GET, keys C   400   STS is asked again    GET, keys D   206
 //! ```
 
 use std::collections::HashMap;
@@ -24,7 +26,7 @@ use futures_util::{StreamExt, stream};
 use object_store::list::{PaginatedListOptions, PaginatedListResult, PaginatedListStore};
 use object_store::path::Path;
 use object_store::{Attribute, Error, Extensions, GetOptions, ListResult, ObjectMeta, ObjectStore};
-use tokio::sync::Semaphore;
+use tokio::sync::{Mutex as Turn, Semaphore};
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
@@ -39,6 +41,9 @@ const LOOK: Duration = Duration::from_secs(1);
 
 /// For a look after a refusal: files may lie on a server that does not answer.
 const LOOK_MAX: Duration = Duration::from_secs(5);
+
+/// The time between two connections with keys that a source is asked for again: a store may refuse some objects for good.
+const RENEWAL: Duration = Duration::from_secs(60);
 
 /// Questions to a store, about names and folders, that are under way at once; ranges are the engine's, as many again.
 const QUESTIONS: usize = 64;
@@ -61,6 +66,10 @@ pub(crate) struct Connected {
     /// For listings, which HTTP has not.
     pages: Option<Arc<dyn PaginatedListStore>>,
     signed_with: String,
+    /// Whether the source of the keys has others when it is asked again.
+    has_source: bool,
+    /// Whether a request was answered with these keys.
+    is_taken: AtomicBool,
     /// The contents of their files.
     contents: Contents,
     /// Whether a line was written about a refusal.
@@ -78,6 +87,11 @@ pub(crate) struct Head {
 }
 
 impl Connected {
+    /// A request was answered.
+    pub(crate) fn was_taken(&self) {
+        self.is_taken.store(true, Ordering::Relaxed);
+    }
+
     pub(crate) async fn head(&self, key: &Path) -> object_store::Result<Head> {
         let options = GetOptions {
             head: true,
@@ -148,6 +162,8 @@ impl Connected {
 struct State {
     connected: Arc<Connected>,
     looked: Instant,
+    /// When keys that were refused were asked for again.
+    renewed: Option<Instant>,
 }
 
 /// See the [module](self).
@@ -157,6 +173,8 @@ pub(crate) struct Store {
     variables: Arc<Variables>,
     files: Vec<PathBuf>,
     state: Mutex<State>,
+    /// One look at the files at a time: they may lie on a server that does not answer.
+    look: Arc<Turn<()>>,
     questions: Semaphore,
     stalled: Semaphore,
     /// Whether any request was answered.
@@ -194,7 +212,9 @@ impl Store {
             state: Mutex::new(State {
                 connected: Arc::new(connected),
                 looked: Instant::now(),
+                renewed: None,
             }),
+            look: Arc::default(),
             questions: Semaphore::new(QUESTIONS),
             stalled: Semaphore::new(STALLED),
             is_reached: AtomicBool::new(false),
@@ -244,8 +264,13 @@ impl Store {
         let mut state = self.state();
         if !self.files.is_empty() && state.looked.elapsed() >= LOOK {
             state.looked = Instant::now();
-            let store = self.clone();
-            drop(spawn_blocking(move || store.look()));
+            if let Ok(turn) = self.look.clone().try_lock_owned() {
+                let store = self.clone();
+                drop(spawn_blocking(move || {
+                    store.look();
+                    drop(turn);
+                }));
+            }
         }
         state.connected.clone()
     }
@@ -273,9 +298,23 @@ impl Store {
 
     /// Whether a request that was refused over these connections has others to go over now.
     pub(crate) async fn is_renewed(self: &Arc<Self>, refused: &Arc<Connected>) -> bool {
-        let store = self.clone();
-        let _ = timeout(LOOK_MAX, spawn_blocking(move || store.look())).await;
-        let is_renewed = !Arc::ptr_eq(&self.state().connected, refused);
+        let is_other = || !Arc::ptr_eq(&self.state().connected, refused);
+        let look = async {
+            let turn = self.look.clone().lock_owned().await;
+            // By another request that was refused.
+            if is_other() {
+                return;
+            }
+            let (store, refused) = (self.clone(), refused.clone());
+            let looked = spawn_blocking(move || {
+                store.look();
+                store.renew(&refused);
+                drop(turn);
+            });
+            let _ = looked.await;
+        };
+        let _ = timeout(LOOK_MAX, look).await;
+        let is_renewed = is_other();
         if !is_renewed && !refused.is_told.swap(true, Ordering::Relaxed) {
             tracing::warn!(
                 "{}: a request was refused, {}",
@@ -292,6 +331,26 @@ impl Store {
         if self.files.is_empty() || Contents::of(&self.files) == connected.contents {
             return;
         }
+        self.connect_anew();
+    }
+
+    /// Connects anew if the store took the keys of these connections, and their source can be asked again.
+    fn renew(&self, refused: &Arc<Connected>) {
+        {
+            let mut state = self.state();
+            let is_due = state
+                .renewed
+                .is_none_or(|renewed| renewed.elapsed() >= RENEWAL);
+            let is_taken = refused.has_source && refused.is_taken.load(Ordering::Relaxed);
+            if !Arc::ptr_eq(&state.connected, refused) || !is_taken || !is_due {
+                return;
+            }
+            state.renewed = Some(Instant::now());
+        }
+        self.connect_anew();
+    }
+
+    fn connect_anew(&self) {
         match connect(&self.address, &self.limits, &self.variables, &self.files) {
             Ok(connected) => self.state().connected = Arc::new(connected),
             // A file that is written just now is whole at another look.
@@ -311,14 +370,51 @@ fn connect(
     }
     // Before they are used: a change in between is found by the next look.
     let contents = Contents::of(files);
-    let (objects, pages, signed_with) = address.connect(limits, variables)?;
+    let (objects, pages, signed_with, has_source) = address.connect(limits, variables)?;
     Ok(Connected {
         objects,
         pages,
         signed_with,
+        has_source,
+        is_taken: AtomicBool::new(false),
         contents,
         is_told: AtomicBool::new(false),
         base: remote::without_passwords(&address.base).to_string(),
         are_told: Default::default(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Files on a server that does not answer would have all threads that look names of hosts up.
+    #[test]
+    fn no_look_at_files_begins_beside_one_that_hangs() {
+        let address = Address::of("s3://b/k").unwrap();
+        let set = [("HOME", "/absent"), ("AWS_ENDPOINT_URL", "http://[::1]:9")];
+        let set = set.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let variables = Arc::new(Variables::from(set));
+        let store = Arc::new(Store::new(&address, &Limits::default(), &variables).unwrap());
+        let mut runtime = tokio::runtime::Builder::new_multi_thread();
+        let runtime = runtime.worker_threads(1).max_blocking_threads(1);
+        let runtime = runtime.enable_all().build().unwrap();
+        runtime.block_on(async {
+            let late = || Instant::now() - 2 * LOOK;
+            // A look that begins waits behind this.
+            let (end, ends) = std::sync::mpsc::channel::<()>();
+            drop(spawn_blocking(move || ends.recv()));
+            let hangs = store.look.clone().try_lock_owned().unwrap();
+            for _ in 0..20 {
+                store.state().looked = late();
+                store.current();
+            }
+            assert_eq!(Arc::strong_count(&store), 1, "a look has the store");
+            drop((hangs, end));
+            store.state().looked = late();
+            store.current();
+            // The look that has begun gives its turn back.
+            drop(store.look.lock().await);
+        });
+    }
 }

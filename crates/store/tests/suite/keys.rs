@@ -32,6 +32,37 @@ fn a_source_that_is_busy_for_a_moment_is_asked_again() {
     home.reads(&ROLE, &["AssumeRole"; 3]);
 }
 
+/// Their store knows before their time that they have ended.
+#[test]
+fn keys_that_were_taken_and_are_refused_are_had_again_once_a_minute() {
+    let home = with_role();
+    let client = home.client(&ROLE);
+    let object = client.open("s3://b/k").unwrap();
+    let asked = || home.server.asked().len();
+    assert_eq!(asked(), 1);
+    home.server.end_sessions();
+    let begun = Instant::now();
+    assert_eq!(fetch(&object, 0, 100).unwrap(), CONTENT);
+    assert_eq!(asked(), 2);
+    home.server.end_sessions();
+    let again = fetch(&object, 0, 100).map_err(|error| number(&error));
+    // Of a machine that stood still for a minute.
+    let is_late = begun.elapsed() >= Duration::from_secs(60);
+    assert!(is_late || again == Err(Some(libc::EACCES)), "{again:?}");
+    assert!(is_late || asked() == 2, "a store may refuse for good");
+    // By HEAD, of another client.
+    let client = home.client(&ROLE);
+    let before = asked();
+    assert!(client.open("s3://b/k").is_ok());
+    home.server.end_sessions();
+    assert!(client.open("s3://b/k").is_ok());
+    assert_eq!(asked(), before + 2);
+    // Keys that no answer came for are no other ones when they are asked for again.
+    home.server.refuse(403, "AccessDenied", "");
+    assert!(home.client(&ROLE).open("s3://b/k").is_err());
+    assert_eq!(asked(), before + 3);
+}
+
 #[test]
 fn a_program_whose_keys_end_soon_does_not_run_for_each_request() {
     let home = Home::new(
