@@ -323,13 +323,14 @@ impl Client {
     }
 
     fn store(&self, address: &Address) -> Result<Arc<Store>, StoreError> {
-        let mut stores = self.stores.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(store) = stores.get(&address.base) {
+        let stores = || self.stores.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(store) = stores().get(&address.base) {
             return Ok(store.clone());
         }
+        // Without the lock: files of credentials may lie on a server that does not answer, and other stores need none.
         let store = Arc::new(Store::new(address, &self.limits, &self.variables)?);
-        stores.insert(address.base.clone(), store.clone());
-        Ok(store)
+        let mut stores = stores();
+        Ok(stores.entry(address.base.clone()).or_insert(store).clone())
     }
 
     /// Waits for the [answer](asked) to a question of so many requests.
