@@ -12,6 +12,7 @@
 //! a body that is no range                   fails behind 8 MiB; that of a listing is looked at first, and keys
 //!                                           that have no name are taken out
 //! 429 or 503, Retry-After: 1                1 s is left with the attempt that is under way in the same task
+//! x-amz-meta-a: \xff                        a header that is no text of ASCII is left out: clients refuse the answer
 //! ```
 
 use std::cell::Cell;
@@ -169,6 +170,12 @@ impl HttpService for Guarded {
             web.put(&self.client, &mut request)?;
         }
         let mut answer = self.requests.execute(request).await?;
+        let odd = answer.headers().iter();
+        let odd = odd.filter(|(_, value)| value.to_str().is_err());
+        let odd: Vec<_> = odd.map(|(name, _)| name.clone()).collect();
+        for name in odd {
+            answer.headers_mut().remove(name);
+        }
         if [429, 503].contains(&answer.status().as_u16()) {
             let text = answer.headers().get("retry-after");
             let pause = text.and_then(|text| retry_after(text.to_str().ok()?));

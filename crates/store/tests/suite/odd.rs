@@ -17,6 +17,18 @@ const OLD: &[u8] = b"of the first";
 const NEW: &[u8] = b"of the other";
 
 #[test]
+fn a_header_that_is_no_text_does_not_keep_an_object_from_its_reader() {
+    let headers = "ETag: \"1\"\r\nx-amz-meta-a: \u{e9}\r\nx-goog-meta-a: \u{e9}\r\nx-ms-meta-a: \u{e9}\r\n\
+                   Content-Disposition: attachment; filename=\u{e9}\r\n";
+    let server = Scripted::start(move |head| object(head, headers, OLD));
+    for scheme in ["s3", "gs", "az"] {
+        let url = format!("{scheme}://b/k");
+        let object = server.client().open(&url).unwrap();
+        assert_eq!(fetch(&object, 0, 100).unwrap(), OLD, "{scheme}");
+    }
+}
+
+#[test]
 fn a_method_or_a_version_that_a_server_does_not_know_is_asked_for_once() {
     let server = Server::start();
     server.put("/a", "1", content(1));
