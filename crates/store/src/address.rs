@@ -153,7 +153,7 @@ impl Address {
                     .with_container_name(self.bucket())
                     .with_skip_signature(matches!(signed, Signed::Not(_)))
                     .with_retry(no_retries())
-                    .with_http_connector(Connector(*limits))
+                    .with_http_connector(Connector::new(limits))
                     .with_client_options(plain(is_plain("AZURE_STORAGE_ENDPOINT")));
                 builder.build().map(|store| both(store, &signed))
             }
@@ -161,7 +161,7 @@ impl Address {
                 let builder = HttpBuilder::new()
                     .with_url(&self.base)
                     .with_retry(no_retries())
-                    .with_http_connector(Connector(*limits))
+                    .with_http_connector(Connector::new(limits))
                     .with_client_options(plain(self.scheme == "http"));
                 builder
                     .build()
@@ -194,7 +194,7 @@ impl Address {
         let builder = builder
             .with_bucket_name(self.bucket())
             .with_retry(no_retries())
-            .with_http_connector(Connector(*limits))
+            .with_http_connector(Connector::new(limits))
             .with_client_options(plain(is_plain));
         let built = builder.build().map(|store| both(store, &signed));
         built.map_err(|error| refused(&error))
@@ -266,7 +266,7 @@ impl Address {
         };
         let builder = builder
             .with_retry(no_retries())
-            .with_http_connector(Connector(*limits))
+            .with_http_connector(Connector::new(limits))
             .with_client_options(plain(is_plain));
         let built = builder.build().map(|store| both(store, &signed));
         built.map_err(|error| StoreError::address(&self.url, error))

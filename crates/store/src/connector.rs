@@ -11,14 +11,15 @@
 //! 307 to another                            the request fails
 //! a body that is no range                   fails behind 8 MiB; that of a listing is looked at first, and keys
 //!                                           that have no name are taken out
+//! http://169.254.169.254/..                 asked without a proxy, which would read the keys of this machine
 //! 429 or 503, Retry-After: 1                1 s is left with the attempt that is under way in the same task
 //! x-amz-meta-a: \xff                        a header that is no text of ASCII is left out: clients refuse the answer
 //! ```
 
 use std::cell::Cell;
-use std::net::SocketAddr;
-use std::sync::Arc;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -73,25 +74,55 @@ pub(crate) async fn noted<T>(attempt: impl Future<Output = T>) -> (T, Option<Dur
 }
 
 /// See the [module](self).
-#[derive(Debug)]
-pub(crate) struct Connector(pub(crate) Limits);
+#[derive(Clone, Debug)]
+pub(crate) struct Connector {
+    limits: Limits,
+    has_proxy: bool,
+}
+
+impl Connector {
+    pub(crate) fn new(limits: &Limits) -> Self {
+        Self {
+            limits: *limits,
+            has_proxy: true,
+        }
+    }
+
+    /// No request goes through a proxy, whatever the environment says. Requests to services of the machine's link do not
+    /// anyway.
+    pub(crate) fn without_proxy(self) -> Self {
+        Self {
+            has_proxy: false,
+            ..self
+        }
+    }
+}
+
+impl Connector {
+    fn client(&self, is_plain: bool) -> reqwest::Result<reqwest::Client> {
+        let client = reqwest::Client::builder()
+            .user_agent(concat!("forerun/", env!("CARGO_PKG_VERSION")))
+            .https_only(!is_plain)
+            .http1_only()
+            .redirect(Policy::custom(redirect))
+            .referer(false)
+            .connect_timeout(self.limits.connect)
+            .read_timeout(self.limits.silence)
+            .timeout(self.limits.deadline)
+            .pool_max_idle_per_host(self.limits.requests.max(1) as usize)
+            .pool_idle_timeout(Duration::from_secs(60))
+            .dns_resolver(Arc::new(InTurn::default()));
+        match self.has_proxy {
+            true => client.build(),
+            false => client.no_proxy().build(),
+        }
+    }
+}
 
 impl HttpConnector for Connector {
     fn connect(&self, options: &ClientOptions) -> object_store::Result<HttpClient> {
         let plain = options.get_config_value(&ClientConfigKey::AllowHttp);
-        let client = reqwest::Client::builder()
-            .user_agent(concat!("forerun/", env!("CARGO_PKG_VERSION")))
-            .https_only(plain.as_deref() != Some("true"))
-            .http1_only()
-            .redirect(Policy::custom(redirect))
-            .referer(false)
-            .connect_timeout(self.0.connect)
-            .read_timeout(self.0.silence)
-            .timeout(self.0.deadline)
-            .pool_max_idle_per_host(self.0.requests.max(1) as usize)
-            .pool_idle_timeout(Duration::from_secs(60))
-            .dns_resolver(Arc::new(InTurn::default()))
-            .build();
+        let client = self.client(plain.as_deref() == Some("true"));
         let client = client.map_err(|error| Error::Generic {
             store: "HTTP",
             source: error.into(),
@@ -99,7 +130,19 @@ impl HttpConnector for Connector {
         Ok(HttpClient::new(Guarded {
             requests: HttpClient::new(client.clone()),
             client,
+            of_link: OnceLock::new(),
+            connector: self.clone(),
         }))
+    }
+}
+
+/// Whether a host is of the link of this machine, where clouds have their services.
+pub(crate) fn is_of_link(host: &str) -> bool {
+    match host.trim_matches(['[', ']']).parse() {
+        Ok(IpAddr::V4(address)) => address.is_link_local(),
+        // Of AWS, fd00:ec2::23.
+        Ok(IpAddr::V6(address)) => address.is_unicast_link_local() || address.is_unique_local(),
+        Err(_) => host == "metadata.google.internal",
     }
 }
 
@@ -158,6 +201,26 @@ async fn addresses(
 struct Guarded {
     requests: HttpClient,
     client: reqwest::Client,
+    /// For services of the link, once one is asked.
+    of_link: OnceLock<HttpClient>,
+    connector: Connector,
+}
+
+impl Guarded {
+    /// The connections for a request.
+    fn requests(&self, request: &HttpRequest) -> Result<&HttpClient, HttpError> {
+        let uri = request.uri();
+        let is_plain = uri.scheme_str() == Some("http");
+        if !self.connector.has_proxy || !is_plain || !uri.host().is_some_and(is_of_link) {
+            return Ok(&self.requests);
+        }
+        if let Some(of_link) = self.of_link.get() {
+            return Ok(of_link);
+        }
+        let client = self.connector.clone().without_proxy().client(is_plain);
+        let client = client.map_err(|error| HttpError::new(HttpErrorKind::Unknown, error))?;
+        Ok(self.of_link.get_or_init(|| HttpClient::new(client)))
+    }
 }
 
 #[async_trait]
@@ -169,7 +232,8 @@ impl HttpService for Guarded {
         if let Some(web) = &web {
             web.put(&self.client, &mut request)?;
         }
-        let mut answer = self.requests.execute(request).await?;
+        let requests = self.requests(&request)?;
+        let mut answer = requests.execute(request).await?;
         let odd = answer.headers().iter();
         let odd = odd.filter(|(_, value)| value.to_str().is_err());
         let odd: Vec<_> = odd.map(|(name, _)| name.clone()).collect();
@@ -223,4 +287,30 @@ fn of_body(error: Box<dyn std::error::Error + Send + Sync>) -> HttpError {
         },
         |error: Box<HttpError>| *error,
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn services_of_clouds_are_on_the_link() {
+        for near in [
+            "169.254.169.254",
+            "169.254.170.2",
+            "[fd00:ec2::23]",
+            "[fe80::1]",
+            "metadata.google.internal",
+        ] {
+            assert!(is_of_link(near), "{near}");
+        }
+        for far in [
+            "192.0.2.1",
+            "127.0.0.1",
+            "metadata.example",
+            "[2001:db8::1]",
+        ] {
+            assert!(!is_of_link(far), "{far}");
+        }
+    }
 }

@@ -1,6 +1,7 @@
 //! Requests to services that give credentials, and the parts of their answers.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::path::Path;
 use std::time::SystemTime;
 
@@ -17,7 +18,7 @@ use tokio::task::spawn_blocking;
 use crate::Limits;
 use crate::attempts::may_pass;
 use crate::aws::Keys;
-use crate::connector::Connector;
+use crate::connector::{Connector, is_of_link};
 use crate::failure;
 use crate::kept::Reason;
 use crate::listed::element;
@@ -31,6 +32,8 @@ pub(crate) struct Question<'a> {
     pub(crate) body: String,
     /// Signs it for the token service of a region.
     pub(crate) signed: Option<(Keys, &'a str)>,
+    /// Whether the service is the machine's own, whatever its address.
+    pub(crate) is_own: bool,
 }
 
 impl<'a> Question<'a> {
@@ -41,6 +44,7 @@ impl<'a> Question<'a> {
             headers,
             body: String::new(),
             signed: None,
+            is_own: false,
         }
     }
 
@@ -60,7 +64,7 @@ impl<'a> Question<'a> {
 /// The text of an answer with status 200.
 pub(crate) async fn ask(limits: &Limits, question: Question<'_>) -> Result<String, Reason> {
     let url = question.url;
-    let client = client(limits, url).map_err(|error| error.to_string())?;
+    let client = client(limits, &question).map_err(|error| error.to_string())?;
     let failed = |why: &dyn fmt::Display| format!("{}: {why}", shown(url));
     let answer = client.execute(question.request()?).await;
     let broken = |error: HttpError| {
@@ -121,12 +125,26 @@ impl Question<'_> {
     }
 }
 
-fn client(limits: &Limits, url: &Url) -> object_store::Result<HttpClient> {
-    let limits = Limits {
+fn client(limits: &Limits, question: &Question<'_>) -> object_store::Result<HttpClient> {
+    let connector = Connector::new(&Limits {
         requests: 1,
         ..*limits
+    });
+    let is_plain = question.url.scheme() == "http";
+    // A proxy would read the keys.
+    let connector = match is_plain && (question.is_own || is_here(question.url)) {
+        true => connector.without_proxy(),
+        false => connector,
     };
-    Connector(limits).connect(&ClientOptions::new().with_allow_http(url.scheme() == "http"))
+    connector.connect(&ClientOptions::new().with_allow_http(is_plain))
+}
+
+/// Whether an address is of this machine or its link.
+fn is_here(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default();
+    let address = host.trim_matches(['[', ']']).parse();
+    let is_loopback = address.is_ok_and(|address: IpAddr| address.is_loopback());
+    host == "localhost" || is_loopback || is_of_link(host)
 }
 
 /// An address for people: its query has secrets.

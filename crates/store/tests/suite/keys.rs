@@ -1,7 +1,6 @@
 //! Keys of a source that is busy, whose keys end soon, or whose keys are refused before they end.
 
 use std::fs;
-use std::process::Command;
 use std::time::{Duration, Instant, SystemTime};
 
 use chrono::{DateTime, Utc};
@@ -11,6 +10,7 @@ use forerun_store::{Client, Limits};
 
 use crate::credentials::{Home, SOURCE};
 use crate::http_server;
+use crate::scripted::run_again;
 use crate::signed::{CONTENT, Server};
 
 const ROLE: [(&str, &str); 1] = [("AWS_PROFILE", "role")];
@@ -81,4 +81,49 @@ fn a_program_whose_keys_end_soon_does_not_run_for_each_request() {
     }
     let runs = fs::read_to_string(home.path().join("runs")).unwrap();
     assert!(runs.lines().count() <= 2, "{runs}");
+}
+
+/// The proxy would read the token of the service and the keys. In a process of its own, for the variable.
+#[test]
+fn no_service_of_the_machine_is_asked_through_a_proxy() {
+    const CHILD: &str = "FORERUN_TEST_SERVER";
+    const NAME: &str = "keys::no_service_of_the_machine_is_asked_through_a_proxy";
+    if let Ok(url) = std::env::var(CHILD) {
+        let set = [
+            ("HOME", "/absent"),
+            ("AWS_ENDPOINT_URL", &url),
+            (
+                "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+                &format!("{url}/container"),
+            ),
+            ("AWS_CONTAINER_AUTHORIZATION_TOKEN", "of-container"),
+            ("FORERUN_METADATA", "1"),
+            ("AZURE_STORAGE_ACCOUNT_NAME", "account"),
+            ("AZURE_STORAGE_ENDPOINT", &url),
+            ("AZURE_MSI_ENDPOINT", "http://169.254.255.254/container"),
+        ];
+        let set = set.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        // No machine has to be there, and none is waited for.
+        let limits = Limits {
+            deadline: Duration::from_secs(2),
+            ..Limits::default()
+        };
+        let client = Client::with_variables(limits, set).unwrap();
+        for url in ["s3://b/k", "az://b/k"] {
+            assert!(client.open(url).is_err(), "the proxy has no objects");
+        }
+        return;
+    }
+    let (server, proxy) = (Server::start(), http_server::Server::start());
+    run_again(
+        NAME,
+        [(CHILD, &server.url("")), ("HTTP_PROXY", &proxy.url(""))],
+    );
+    assert_eq!(server.asked(), ["/container"]);
+    let lines = proxy.lines().join("\n");
+    assert!(
+        lines.contains("/b/k"),
+        "the store is asked through it: {lines}"
+    );
+    assert!(!lines.contains("container"), "{lines}");
 }

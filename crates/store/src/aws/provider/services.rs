@@ -31,18 +31,24 @@ impl Provider {
         let token = url("api/token")?;
         let token = Question {
             method: Method::PUT,
+            is_own: true,
             ..Question::get(&token, &lasts)
         };
         let token = ask(&self.limits, token).await?;
         let with = [("x-aws-ec2-metadata-token", token.trim())];
         let roles = "meta-data/iam/security-credentials/";
-        let role = ask(&self.limits, Question::get(&url(roles)?, &with)).await?;
+        let own = |url| Question {
+            is_own: true,
+            ..Question::get(url, &with)
+        };
+        let role = url(roles)?;
+        let role = ask(&self.limits, own(&role)).await?;
         let role = role.lines().next().unwrap_or_default().trim();
         if role.is_empty() {
             return Err("the instance has no role".into());
         }
         let keys = url(&format!("{roles}{role}"))?;
-        let answer = ask(&self.limits, Question::get(&keys, &with)).await?;
+        let answer = ask(&self.limits, own(&keys)).await?;
         Ok(of_json(&json(&answer)?)?)
     }
 }
