@@ -194,7 +194,7 @@ impl Address {
         let builder = builder
             .with_bucket_name(self.bucket())
             .with_retry(no_retries())
-            .with_http_connector(Connector::new(limits))
+            .with_http_connector(Connector::new(limits).with_bytes_as_stored())
             .with_client_options(plain(is_plain));
         let built = builder.build().map(|store| both(store, &signed));
         built.map_err(|error| refused(&error))

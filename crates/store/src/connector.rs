@@ -32,6 +32,7 @@ use object_store::client::{
 use object_store::{ClientConfigKey, ClientOptions, Error};
 use reqwest::Url;
 use reqwest::dns::{Name, Resolve, Resolving};
+use reqwest::header::{ACCEPT_ENCODING, HeaderValue};
 use reqwest::redirect::{Action, Attempt, Policy};
 use tokio::net::lookup_host;
 
@@ -78,6 +79,7 @@ pub(crate) async fn noted<T>(attempt: impl Future<Output = T>) -> (T, Option<Dur
 pub(crate) struct Connector {
     limits: Limits,
     has_proxy: bool,
+    as_stored: bool,
 }
 
 impl Connector {
@@ -85,6 +87,7 @@ impl Connector {
         Self {
             limits: *limits,
             has_proxy: true,
+            as_stored: false,
         }
     }
 
@@ -93,6 +96,15 @@ impl Connector {
     pub(crate) fn without_proxy(self) -> Self {
         Self {
             has_proxy: false,
+            ..self
+        }
+    }
+
+    /// Objects that are stored as gzip are asked for so: Google Cloud Storage unpacks them otherwise, and tells no
+    /// length.
+    pub(crate) fn with_bytes_as_stored(self) -> Self {
+        Self {
+            as_stored: true,
             ..self
         }
     }
@@ -231,6 +243,10 @@ impl HttpService for Guarded {
         let web = request.extensions_mut().remove::<WebAddress>();
         if let Some(web) = &web {
             web.put(&self.client, &mut request)?;
+        }
+        if self.connector.as_stored && (range.is_some() || request.method() == "HEAD") {
+            let headers = request.headers_mut();
+            headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
         }
         let requests = self.requests(&request)?;
         let mut answer = requests.execute(request).await?;
