@@ -42,7 +42,8 @@ pub(crate) fn check(status: u16, body: &[u8]) -> Result<(), String> {
     }
     // A name has no `<` in XML.
     let goes_on = element(&text, "IsTruncated").is_some_and(|text| text.trim() == "true");
-    match goes_on && element(&text, "NextContinuationToken").is_none() {
+    let token = element(&text, "NextContinuationToken");
+    match goes_on && token.is_none_or(str::is_empty) {
         true => Err("a listing that goes on without a token (not of version 2)".to_owned()),
         false => Ok(()),
     }
@@ -94,6 +95,7 @@ mod tests {
             "<?xml version=\"1.0\"?><Error><Code>InternalError</Code></Error>",
             "<ListBucketResults/>",
             "<ListBucketResult><IsTruncated>true</IsTruncated><NextMarker>k</NextMarker>",
+            "<ListBucketResult><IsTruncated>true</IsTruncated><NextContinuationToken></NextContinuationToken>",
             "<!-- without an end",
         ] {
             assert!(check(200, wrong.as_bytes()).is_err(), "{wrong}");

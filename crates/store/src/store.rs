@@ -129,7 +129,9 @@ impl Connected {
     ) -> object_store::Result<PaginatedListResult> {
         match &self.pages {
             Some(pages) => {
-                let page = pages.list_paginated(Some(prefix), options).await?;
+                let mut page = pages.list_paginated(Some(prefix), options).await?;
+                // An empty token would be that of the first page.
+                page.page_token = page.page_token.filter(|token| !token.is_empty());
                 if let Some(left_out) = page.result.extensions.get() {
                     self.tell(left_out);
                 }

@@ -48,6 +48,28 @@ fn an_object_that_is_stored_as_gzip_is_read_as_it_is_stored() {
 }
 
 #[test]
+fn an_empty_token_is_the_end_of_a_listing() {
+    let page = |key: &str, next: &str| {
+        let text = format!(
+            "<ListBucketResult><Contents><Key>{key}</Key><LastModified>2024-01-01T00:00:00Z</LastModified>\
+             <ETag>\"1\"</ETag><Size>1</Size></Contents>{next}</ListBucketResult>"
+        );
+        let bytes = text.len();
+        format!("HTTP/1.1 200 -\r\nContent-Length: {bytes}\r\n\r\n{text}").into_bytes()
+    };
+    let last = "<IsTruncated>false</IsTruncated><NextContinuationToken></NextContinuationToken>";
+    let first = "<IsTruncated>true</IsTruncated><NextContinuationToken>t</NextContinuationToken>";
+    let server = Scripted::start(move |head| match head.contains("continuation-token=t") {
+        true => page("b", last),
+        false => page("a", first),
+    });
+    let names = server.client().list("s3://b").unwrap();
+    let names: Vec<_> = names.map(|name| name.unwrap().0).collect();
+    assert_eq!(names, ["a", "b"]);
+    assert_eq!(server.count("GET"), 2);
+}
+
+#[test]
 fn a_method_or_a_version_that_a_server_does_not_know_is_asked_for_once() {
     let server = Server::start();
     server.put("/a", "1", content(1));
