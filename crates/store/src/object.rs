@@ -2,7 +2,7 @@
 //!
 //! Every range names the version (`If-Match`, or a generation), so a reader gets bytes of the one it
 //! opened, or `ESTALE`. Where a server ignores a condition, or has no such version, the tag or number of its answer or of
-//! one more question tells the same. Attempts go on where the one before stopped, with growing pauses, until
+//! one more question tells the same. A number that is refused is asked for by its ETag from then on. Attempts go on where the one before stopped, with growing pauses, until
 //! the deadline.
 
 use std::fmt;
@@ -40,6 +40,8 @@ pub struct Object {
     bytes: u64,
     modified: Option<SystemTime>,
     asked: Version,
+    /// Whether the store refuses the number of the version, and gives the object by its ETag.
+    is_by_tag: AtomicBool,
     held: Held,
     /// Whether the last range to end was given up: the next ones have less time.
     is_given_up: AtomicBool,
@@ -54,14 +56,18 @@ const GIVEN_UP_PART: u32 = 6;
 pub(crate) enum Version {
     /// In quotes.
     ETag(String),
-    Number(String),
+    /// With the ETag beside it, if it has a strong one.
+    Number(String, Option<String>),
 }
 
 impl Version {
     /// The number if there is one: the object can be read to its end when it has been replaced.
     pub(crate) fn of_opened(meta: &ObjectMeta) -> Option<Self> {
         let number = meta.version.clone().filter(|version| version != "null");
-        number.map(Self::Number).or_else(|| Self::tag(meta))
+        let tag = meta.e_tag.as_deref().and_then(usable);
+        number.map_or(tag.clone().map(Self::ETag), |number| {
+            Some(Self::Number(number, tag))
+        })
     }
 
     /// The tag if there is one: listings tell no number.
@@ -73,18 +79,14 @@ impl Version {
         meta.e_tag.as_deref().and_then(Self::of_tag)
     }
 
-    /// A weak ETag stands for several contents, and an empty one for any; one that is no text of a header cannot be
-    /// asked for.
     pub(crate) fn of_tag(tag: &str) -> Option<Self> {
-        let tag = quoted(tag);
-        let is_usable = tag != "\"\"" && !tag.contains(char::is_control);
-        (is_usable && !tag.starts_with("\"W/")).then_some(Self::ETag(tag))
+        usable(tag).map(Self::ETag)
     }
 
     /// Both in one text: a tag is in quotes.
     pub(crate) fn text(&self) -> Arc<str> {
         match self {
-            Self::ETag(text) | Self::Number(text) => text.as_str().into(),
+            Self::ETag(text) | Self::Number(text, _) => text.as_str().into(),
         }
     }
 
@@ -92,7 +94,7 @@ impl Version {
     pub(crate) fn of_text(text: &str) -> Self {
         match text.starts_with('"') {
             true => Self::ETag(text.to_owned()),
-            false => Self::Number(text.to_owned()),
+            false => Self::Number(text.to_owned(), None),
         }
     }
 }
@@ -105,6 +107,14 @@ fn stale() -> io::Error {
 fn quoted(tag: &str) -> String {
     let bare = tag.strip_prefix('"').unwrap_or(tag);
     format!("\"{}\"", bare.strip_suffix('"').unwrap_or(bare))
+}
+
+/// The ETag in its one form, if it names a version: a weak one stands for several contents, and an empty one for any;
+/// one that is no text of a header cannot be asked for.
+fn usable(tag: &str) -> Option<String> {
+    let tag = quoted(tag);
+    let is_usable = tag != "\"\"" && !tag.contains(char::is_control);
+    (is_usable && !tag.starts_with("\"W/")).then_some(tag)
 }
 
 impl fmt::Debug for Object {
@@ -133,6 +143,7 @@ impl Object {
             bytes,
             modified: None,
             asked: version,
+            is_by_tag: AtomicBool::new(false),
             held: Held::default(),
             is_given_up: AtomicBool::new(false),
         }
@@ -168,6 +179,16 @@ impl Object {
         Limits { deadline, ..limits }
     }
 
+    /// The version as it is named now.
+    fn asked(&self) -> Version {
+        match &self.asked {
+            Version::Number(_, Some(tag)) if self.is_by_tag.load(Ordering::Relaxed) => {
+                Version::ETag(tag.clone())
+            }
+            asked => asked.clone(),
+        }
+    }
+
     fn options(&self, begin: u64, end: u64) -> GetOptions {
         let mut options = GetOptions {
             range: Some(GetRange::Bounded(begin..end)),
@@ -177,15 +198,44 @@ impl Object {
                 .map(WebAddress::options)
                 .unwrap_or_default()
         };
-        match self.asked.clone() {
+        match self.asked() {
             Version::ETag(tag) => options.if_match = Some(tag),
-            Version::Number(number) => options.version = Some(number),
+            Version::Number(number, _) => options.version = Some(number),
         }
         options
     }
 
-    /// Asks for a range; a server whose tags are bare may know a condition in that form alone.
+    /// Asks for a range; the right to read an object may not be one to name the numbers of its versions.
     async fn get(&self, with: &Arc<Connected>, options: GetOptions) -> Result<GetResult, Fault> {
+        let tag = match self.asked() {
+            Version::Number(_, tag) => tag,
+            Version::ETag(_) => None,
+        };
+        let by_tag = tag.map(|tag| GetOptions {
+            if_match: Some(tag),
+            version: None,
+            ..options.clone()
+        });
+        match (self.get_named(with, options).await, by_tag) {
+            (Err(Fault::Refused(error)), Some(by_tag)) => {
+                let answer = self.get_named(with, by_tag).await;
+                if let Err(Fault::Refused(_)) = answer {
+                    return Err(Fault::Refused(error));
+                }
+                self.is_by_tag.store(answer.is_ok(), Ordering::Relaxed);
+                answer
+            }
+            (answer, _) => answer,
+        }
+    }
+
+    /// Asks for a range of a version; a server whose tags are bare may know a condition in that form alone.
+    async fn get_named(
+        &self,
+        with: &Arc<Connected>,
+        options: GetOptions,
+    ) -> Result<GetResult, Fault> {
+        let is_number = options.version.is_some();
         let objects = &with.objects;
         let bare = options.if_match.as_ref().map(|tag| tag.replace('"', ""));
         let error = match objects.get_opts(&self.key, options.clone()).await {
@@ -206,7 +256,6 @@ impl Object {
                 answer => return answer,
             }
         }
-        let is_number = matches!(self.asked, Version::Number(_));
         let may_be_replaced = match &error {
             Error::NotFound { .. } => is_number,
             // Where no condition is known, behind the end of a shorter one.
@@ -227,12 +276,15 @@ impl Object {
         now.is_ok_and(|now| self.is_other(&now))
     }
 
-    /// Whether an answer is of another version. Also one without an ETag: the server may have ignored the condition.
+    /// Whether an answer is of another version. Also one that names none: the server may have ignored the condition.
     fn is_other(&self, answer: &ObjectMeta) -> bool {
-        match &self.asked {
-            Version::ETag(tag) => answer.e_tag.as_deref().map(quoted).as_ref() != Some(tag),
-            Version::Number(number) => answer.version.as_ref().is_some_and(|told| told != number),
-        }
+        let is_tag = |tag| answer.e_tag.as_deref().map(quoted).as_ref() == Some(tag);
+        let is_same = match (&self.asked(), &answer.version) {
+            (Version::Number(number, _), Some(told)) => told == number,
+            (Version::Number(_, tag), None) => tag.as_ref().is_some_and(is_tag),
+            (Version::ETag(tag), _) => is_tag(tag),
+        };
+        !is_same
     }
 
     /// Reads from `offset + done` on until `end` is there; how far it came stands in `done`.

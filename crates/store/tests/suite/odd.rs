@@ -47,6 +47,62 @@ fn an_object_that_is_stored_as_gzip_is_read_as_it_is_stored() {
     assert!(server.client().open("s3://b/k").is_err());
 }
 
+/// Of AWS, without the right `s3:GetObjectVersion`.
+#[test]
+fn a_version_whose_number_is_refused_is_read_by_its_tag() {
+    let is_replaced = Arc::new(AtomicBool::new(false));
+    let replaced = is_replaced.clone();
+    let server = Scripted::start(move |head| {
+        let (tag, content) = match replaced.load(Ordering::Relaxed) {
+            true => ("\"2\"", NEW),
+            false => ("\"1\"", OLD),
+        };
+        let condition = head
+            .lines()
+            .find_map(|line| line.strip_prefix("if-match: "));
+        if head.contains("versionId=") {
+            return status(403);
+        }
+        if condition.is_some_and(|wanted| wanted != tag) {
+            return status(412);
+        }
+        let headers = format!("ETag: {tag}\r\nx-amz-version-id: v1\r\n");
+        object(head, &headers, content)
+    });
+    let object = server.client().open("s3://b/k").unwrap();
+    for _ in 0..3 {
+        assert_eq!(fetch(&object, 0, 100).unwrap(), OLD);
+    }
+    assert_eq!(server.count("versionId="), 1, "it is refused the next time");
+    assert_eq!(server.count("if-match: \"1\"\n"), 3);
+    is_replaced.store(true, Ordering::Relaxed);
+    let error = fetch(&object, 0, 100).unwrap_err();
+    assert_eq!(number(&error), Some(libc::ESTALE), "{error}");
+}
+
+/// A gateway that tells numbers at HEAD alone, and does not know them at GET. Both objects have one size.
+#[test]
+fn an_answer_that_names_no_version_is_told_by_its_tag() {
+    let is_replaced = Arc::new(AtomicBool::new(false));
+    let replaced = is_replaced.clone();
+    let server = Scripted::start(move |head| {
+        let (tag, content) = match replaced.load(Ordering::Relaxed) {
+            true => ("ETag: \"2\"\r\n", NEW),
+            false => ("ETag: \"1\"\r\n", OLD),
+        };
+        let number = match head.starts_with("HEAD") {
+            true => "x-amz-version-id: v1\r\n",
+            false => "",
+        };
+        object(head, &format!("{tag}{number}"), content)
+    });
+    let object = server.client().open("s3://b/k").unwrap();
+    assert_eq!(fetch(&object, 0, 100).unwrap(), OLD);
+    is_replaced.store(true, Ordering::Relaxed);
+    let error = fetch(&object, 0, 100).unwrap_err();
+    assert_eq!(number(&error), Some(libc::ESTALE), "{error}");
+}
+
 #[test]
 fn an_empty_token_is_the_end_of_a_listing() {
     let page = |key: &str, next: &str| {
