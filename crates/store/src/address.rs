@@ -30,6 +30,9 @@ use crate::{Endpoint, Limits, StoreError, azure, google};
 /// HTTP has the user and password of an address alone.
 const WITHOUT_KEYS: &str = "not signed: there are no credentials for HTTP but those of the address";
 
+/// Of a bucket, as of a part of an address (RFC 3986, section 3.3); the client of S3 panics at another one.
+const PUNCTUATION: &str = "-._~!$&'()*+,;=:@";
+
 /// Variables of the environment, by name.
 pub(crate) type Variables = BTreeMap<String, String>;
 
@@ -89,6 +92,12 @@ impl Address {
         let key = rest[bucket.len()..].strip_prefix('/').unwrap_or("");
         if bucket.is_empty() {
             return Err(refused("names no bucket"));
+        }
+        let is_of_uri = |c: char| c.is_ascii_alphanumeric() || PUNCTUATION.contains(c);
+        if !is_http && !bucket.chars().all(is_of_uri) {
+            return Err(refused(&format!(
+                "bucket {bucket:?}: must have letters and digits of ASCII and any of {PUNCTUATION} alone"
+            )));
         }
         let (key, web) = match is_http {
             true => (
@@ -359,6 +368,40 @@ mod tests {
                     "{name}={wrong}: {refused}"
                 );
                 assert!(refused.contains(&format!("{wrong:?}")), "{name}: {refused}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_bucket_that_no_address_can_have_is_refused_by_name() {
+        for scheme in ["s3", "gs", "az"] {
+            for wrong in [
+                "my bucket",
+                "b?x",
+                "b#x",
+                "a%zz",
+                "b\u{fc}",
+                "a\tb",
+                "a[b",
+                "a\\b",
+            ] {
+                for url in [
+                    format!("{scheme}://{wrong}/k"),
+                    format!("{scheme}://{wrong}"),
+                ] {
+                    let refused = Address::of_folder(&url).unwrap_err().to_string();
+                    let bucket = format!("bucket {wrong:?}: must have letters");
+                    assert!(
+                        refused.contains(&bucket) && refused.contains("-._~"),
+                        "{refused}"
+                    );
+                }
+            }
+            for right in ["$web", "b.example", "B_1", "example.com:b"] {
+                assert!(
+                    Address::of(&format!("{scheme}://{right}/k")).is_ok(),
+                    "{right}"
+                );
             }
         }
     }

@@ -338,19 +338,31 @@ impl Client {
         &self,
         store: &Arc<Store>,
         requests: u32,
-        asks: impl Fn(Arc<Connected>) -> F,
+        asks: impl Fn(Arc<Connected>) -> F + Send + Sync,
     ) -> io::Result<T>
     where
-        F: Future<Output = Result<T, object_store::Error>>,
+        T: Send,
+        F: Future<Output = Result<T, object_store::Error>> + Send,
     {
         self.run(asked(store, &self.limits, requests, asks))
     }
 
     /// Runs a request here. One that panics has failed, and its thread goes on.
-    fn run<T>(&self, request: impl Future<Output = io::Result<T>>) -> io::Result<T> {
-        let run = || self.threads.block_on(request);
-        panic::catch_unwind(AssertUnwindSafe(run))
-            .unwrap_or_else(|_| Err(io::Error::other("the request panicked")))
+    fn run<T: Send>(&self, request: impl Future<Output = io::Result<T>> + Send) -> io::Result<T> {
+        let run = || {
+            let run = || self.threads.block_on(request);
+            panic::catch_unwind(AssertUnwindSafe(run))
+                .unwrap_or_else(|_| Err(io::Error::other("the request panicked")))
+        };
+        // A thread of a runtime, also of the caller's own one, must not wait for another runtime.
+        if Handle::try_current().is_err() {
+            return run();
+        }
+        thread::scope(|scope| {
+            let thread = thread::Builder::new().spawn_scoped(scope, run)?;
+            let panicked = |_| Err(io::Error::other("the request panicked"));
+            thread.join().unwrap_or_else(panicked)
+        })
     }
 }
 
@@ -398,6 +410,16 @@ mod tests {
             assert!(failed.unwrap_err().to_string().contains("panicked"));
             assert_eq!(client.run(async { Ok(1) }).unwrap(), 1);
         }
+    }
+
+    #[test]
+    fn a_program_with_a_runtime_waits_for_a_request_on_a_thread_of_it() {
+        let client = Client::with_variables(Limits::default(), []).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().build();
+        let answer = runtime
+            .unwrap()
+            .block_on(async { client.run(async { Ok(1) }) });
+        assert_eq!(answer.unwrap(), 1);
     }
 
     #[test]

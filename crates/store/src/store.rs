@@ -107,7 +107,8 @@ impl Connected {
 
     /// Those of some keys that stand for folders.
     pub(crate) async fn folders(&self, keys: &[Path]) -> object_store::Result<Vec<Path>> {
-        let heads = stream::iter(keys).map(|key| self.head(key));
+        let heads = stream::iter(keys.iter().cloned());
+        let heads = heads.map(|key| async move { self.head(&key).await });
         let mut heads = heads.buffer_unordered(HEADS as usize);
         let mut folders = Vec::new();
         while let Some(head) = heads.next().await {
