@@ -37,7 +37,7 @@ pub(crate) use self::calls::mount_point;
 use self::calls::{Served, answer_xattr, is_privileged};
 use self::leases::Wait;
 use self::reads::Read;
-use self::wire::{errno, found_attr, generation, kind, nameless};
+use self::wire::{errno, found_attr, generation, kind, unlinked};
 use super::fs::Found;
 use super::fs::listing::Name;
 use super::fs::nodes::Node;
@@ -339,15 +339,14 @@ impl Filesystem for Adapter {
             // Both times are one for the library; the shorter one is never too long.
             let believed = served.trust.attributes.min(served.trust.entries);
             let mut take = |found: Option<&Found>, name: &Name| {
-                let (number, attr, generation) = match found {
-                    Some(found) => {
-                        let generation = generation(&found.attributes);
-                        (INodeNo(found.node.0), found_attr(found), generation)
-                    }
-                    // Number zero: a name without attributes.
-                    None => (INodeNo(0), nameless(name.inode, name.kind), Generation(0)),
+                let (attr, generation) = match found {
+                    Some(found) => (found_attr(found), generation(&found.attributes)),
+                    None => (unlinked(name), Generation(0)),
                 };
-                !reply.add(number, name.next, &name.name, &believed, &attr, generation)
+                // The library takes the number from the attributes.
+                !reply.add(
+                    attr.ino, name.next, &name.name, &believed, &attr, generation,
+                )
             };
             let read = served.listing(node, handle, thread).and_then(|handle| {
                 served

@@ -19,6 +19,7 @@ mod faults;
 mod http_server;
 mod lifecycle;
 mod limits;
+mod listing;
 mod liveness;
 mod memory;
 mod metrics;

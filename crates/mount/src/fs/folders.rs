@@ -11,6 +11,9 @@ use super::listing::{Listing, Name};
 use super::nodes::Node;
 use super::{Found, SourceFs, beneath};
 
+/// The size of no file: the kernel takes nothing of a listed name that has it, and forgets its look-up.
+const NOT_TAKEN: u64 = u64::MAX;
+
 impl SourceFs {
     /// Opens a folder.
     ///
@@ -62,21 +65,18 @@ impl SourceFs {
     ) -> Result<(), Errno> {
         self.read_names(node, handle, from, &mut |name| {
             let dots = matches!(name.name.as_bytes(), b"." | b"..");
-            let found = (!dots)
+            let mut found = (!dots)
                 .then(|| self.lookup_here(node, &name.name).ok().flatten())
                 .flatten();
-            // With a larger size the kernel would show zeros; dropping them waits for reads.
-            let found = found.filter(|found| {
-                let bytes = found.attributes.version.bytes;
-                let fits = self.zeros_below(found.node, bytes).is_none();
-                if !fits {
-                    self.doubt(found.node);
-                    self.forget(found.node, 1);
-                }
-                fits
-            });
-            let taken = take(found.as_ref(), name);
             let bytes = found.as_ref().map_or(0, |f| f.attributes.version.bytes);
+            // With a larger size the kernel would show zeros; dropping them waits for reads.
+            if let Some(found) = &mut found
+                && self.zeros_below(found.node, bytes).is_some()
+            {
+                self.doubt(found.node);
+                found.attributes.version.bytes = NOT_TAKEN;
+            }
+            let taken = take(found.as_ref(), name);
             if let Some(found) = found.filter(|_| !taken) {
                 self.forget(found.node, 1);
             }

@@ -4,6 +4,7 @@
 //! field for; in place of the time of birth stands the *generation*, which tells a file from a
 //! later one with the same inode number.
 
+use std::os::unix::ffi::OsStrExt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use fuser::{Errno, FileAttr, FileType, Generation, INodeNo};
@@ -11,6 +12,7 @@ use rustix::fs::FileType as Kind;
 
 use crate::fs::Found;
 use crate::fs::attributes::{Attributes, Time};
+use crate::fs::listing::Name;
 use crate::fs::nodes::{Node, ROOT};
 
 /// The number of an error, as FUSE sends it.
@@ -66,7 +68,17 @@ pub(super) fn attr(attributes: &Attributes, number: u64) -> FileAttr {
     }
 }
 
-/// Of a name in a folder that was not looked up: number and kind.
+/// Of a name in a folder that was not looked up: the kernel, too, is to look it up when a program asks. The library
+/// cannot send the number zero, which says so, without an inode number of zero, which programs take for a deleted
+/// name. A name with the number of the root is not taken either, and the root is forgotten once, which ends nothing.
+/// The numbers of `.` and `..` the kernel gives on and does not take.
+pub(super) fn unlinked(name: &Name) -> FileAttr {
+    let is_dots = matches!(name.name.as_bytes(), b"." | b"..");
+    let number = if is_dots { name.inode } else { ROOT.0 };
+    nameless(number, name.kind)
+}
+
+/// Nothing but a number and a kind.
 pub(super) fn nameless(inode: u64, kind_seen: Kind) -> FileAttr {
     FileAttr {
         ino: INodeNo(inode),

@@ -333,21 +333,17 @@ impl Filesystem for Adapter {
             // Both times are one for the library; the shorter one is never too long.
             let believed = served.trust.attributes.min(served.trust.entries);
             let mut take = |name: &str, entry: &Entry, as_of, next| {
-                // The kernel looks these up by itself: number zero, without attributes.
+                // The kernel takes nothing of these, whatever their number.
                 let looked = match [".", ".."].contains(&name) {
                     true => Looked::NOTHING,
                     false => fs.listed(folder, name, entry, as_of),
                 };
-                let (number, attr) = match &looked.found {
-                    Some((node, entry)) => (INodeNo(node.0), served.attr(*node, entry)),
-                    None => {
-                        let mut attr = served.attr(Node(0), entry);
-                        attr.ino = NO_NUMBER;
-                        (INodeNo(0), attr)
-                    }
+                let attr = match &looked.found {
+                    Some((node, entry)) => served.attr(*node, entry),
+                    None => served.attr(Node(NO_NUMBER.0), entry),
                 };
                 let left = believed.saturating_sub(looked.age);
-                let full = reply.add(number, next, name, &left, &attr, Generation(0));
+                let full = reply.add(attr.ino, next, name, &left, &attr, Generation(0));
                 if let (Some((node, _)), true) = (looked.found, full) {
                     fs.forget(node, 1);
                 }
