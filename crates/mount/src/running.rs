@@ -67,12 +67,28 @@ pub struct Wanted {
     pub until_input_ends: bool,
 }
 
-/// See the [module](self).
+/// A mount on its path. It is taken off when this is dropped, unless its end was left to [`ending`].
 #[derive(Debug)]
-pub struct Running {
-    fs: Arc<dyn Mounted>,
+struct Attached {
     own: Option<OwnMount>,
     mountpoint: PathBuf,
+}
+
+impl Drop for Attached {
+    fn drop(&mut self) {
+        if let Some(own) = self.own.take()
+            && let Err(error) = own.take_off(&self.mountpoint)
+        {
+            tracing::warn!("cannot unmount {}: {error}", self.mountpoint.display());
+        }
+    }
+}
+
+/// See the [module](self). Dropped before its [`wait`](Self::wait) it is taken off.
+#[derive(Debug)]
+pub struct Running {
+    attached: Attached,
+    fs: Arc<dyn Mounted>,
     connection: Option<Connection>,
     events: Receiver<Event>,
     _watch: Watch,
@@ -140,6 +156,7 @@ impl Running {
         limits::check(Bytes(0))?;
         let flags = kernel_flags(&wanted.flags);
         let (kernel, own) = attach::mount(&name, &mountpoint, flags, wanted.allow_other)?;
+        let attached = Attached { own, mountpoint };
         let device = own.map(|own| own.device());
         if let Some(device) = device {
             let _ = watched.device.set(device);
@@ -158,10 +175,8 @@ impl Running {
             tell_of_end(session, tell)?;
             Ok(watch)
         });
-        let watch = begun.map_err(|error| {
-            let _ = own.map(|own| own.take_off(&mountpoint));
-            Failure::Run(format!("cannot serve the mount: {error}"))
-        })?;
+        let cannot = |error| Failure::Run(format!("cannot serve the mount: {error}"));
+        let watch = begun.map_err(cannot)?;
         let journaled = fs.clone();
         let write = move || {
             if let Some(driver) = journaled.engine().driver() {
@@ -172,29 +187,19 @@ impl Running {
             write();
             Watch::every(journal::PERIOD, write)
         });
-        let journal = journal.transpose().map_err(|error| {
-            let _ = own.map(|own| own.take_off(&mountpoint));
-            Failure::Run(format!("cannot serve the mount: {error}"))
-        })?;
+        let journal = journal.transpose().map_err(cannot)?;
         let record = record.map(|record| {
             let writing = record.clone();
             let watch = Watch::every(journal::PERIOD, move || writing.write());
             watch.map(|watch| (record, watch))
         });
-        let record = record.transpose().map_err(|error| {
-            let _ = own.map(|own| own.take_off(&mountpoint));
-            Failure::Run(format!("cannot serve the mount: {error}"))
-        })?;
+        let record = record.transpose().map_err(cannot)?;
         // Lines from before are kept.
         let mut files = journal_file.iter().chain(&record_file);
-        let begun = files.try_for_each(RunFile::begin);
-        begun.inspect_err(|_| {
-            let _ = own.map(|own| own.take_off(&mountpoint));
-        })?;
+        files.try_for_each(RunFile::begin)?;
         let running = Self {
+            attached,
             fs,
-            own,
-            mountpoint,
             connection,
             events,
             _watch: watch,
@@ -209,7 +214,7 @@ impl Running {
 
     fn set_readahead(&self, wanted: Option<Bytes>) {
         let set = readahead::set(
-            self.own.map(|own| own.device()),
+            self.attached.own.map(|own| own.device()),
             wanted.unwrap_or(readahead::DEFAULT),
         );
         match (set, wanted) {
@@ -225,13 +230,13 @@ impl Running {
     ///
     /// # Errors
     /// The session failed, the journal could not be written, or counters do not add up.
-    pub fn wait(self) -> Result<Ledger, Failure> {
-        let connection = self.connection.as_ref();
+    pub fn wait(mut self) -> Result<Ledger, Failure> {
+        let own = self.attached.own.take();
         let ended = ending::wait(
             &*self.fs,
-            &self.mountpoint,
-            self.own,
-            connection,
+            &self.attached.mountpoint,
+            own,
+            self.connection.as_ref(),
             &self.events,
         );
         // Files may be open whose server does not answer, not to their closing either: they are left

@@ -3,6 +3,7 @@
 
 mod announced;
 mod attributes;
+mod background;
 mod bad_input;
 #[cfg(feature = "object-store")]
 mod bad_keys;

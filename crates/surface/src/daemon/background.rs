@@ -108,14 +108,15 @@ fn leave_session() {
 /// Says that the daemon works, and lets go of all descriptors of the starting program. Lines of the log go to the
 /// system's from here on, a datagram each; they are lost where there is none.
 fn report_ready() -> io::Result<()> {
+    // Before the word: a daemon that said it goes on.
+    let nothing = File::options().read(true).write(true).open("/dev/null")?;
+    log_to_system()?;
+    rustix::process::chdir("/")?;
     let mut output = io::stdout().lock();
     writeln!(output, "{READY}")?;
     output.flush()?;
-    let nothing = File::options().read(true).write(true).open("/dev/null")?;
     rustix::stdio::dup2_stdin(&nothing)?;
-    rustix::stdio::dup2_stdout(&nothing)?;
-    log_to_system()?;
-    Ok(rustix::process::chdir("/")?)
+    Ok(rustix::stdio::dup2_stdout(&nothing)?)
 }
 
 /// Lets standard error go to the system's log, or nowhere without one: the starting program's own may be a pipe that is
