@@ -1,11 +1,12 @@
 //! The end of a mount, also of one whose source does not answer.
 //!
-//! Called once the mount serves. It ends in one of two ways, and both lead through the same steps,
+//! Called once the mount serves. It ends in one of three ways, and all lead through the same steps,
 //! each of which takes a bounded time:
 //!
 //! ```text
 //! a signal --------> taken off its path --> session ends, or GRACE is over, or a second signal --\
 //! umount, fusermount3 -u -------------------------------------------------------------------------+
+//! umount -f, abort --> taken off its path, a failure ---------------------------------------------+
 //!   driver: no reads any more; requests in flight have LAST to end <-----------------------------/
 //!   all ended: journal, counters        not all: the connection is cut, so that no program hangs
 //! ```
@@ -17,7 +18,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
@@ -43,6 +44,9 @@ const LAST: Duration = Duration::from_millis(500);
 
 /// The file system of FUSE connections, by `linux/magic.h`.
 const FUSE_CONTROL: u32 = 0x6573_5543;
+
+/// Takes a mount off; whether it was there.
+type TakeOff = fn(&OwnMount, &Path) -> io::Result<bool>;
 
 /// Something that ends a mount.
 #[derive(Debug)]
@@ -145,15 +149,12 @@ pub fn wait(
     let mut failed = None;
     match events.recv() {
         Ok(Event::Signal) => {
-            take_off(mountpoint, own);
+            let _ = take_off(mountpoint, own, OwnMount::take_off);
             // A second signal, the end of the session, or time: the same from here on.
             let _ = events.recv_timeout(GRACE);
         }
-        Ok(Event::Ended(Err(error))) => {
-            take_off(mountpoint, own);
-            failed = Some(Failure::Run(format!("the session ended: {error}")));
-        }
-        _ => {}
+        Ok(Event::Ended(ended)) => failed = after_session(ended, mountpoint, own),
+        Err(_) => {}
     }
     let driver = fs.engine().take();
     let driver = driver.ok_or_else(|| Failure::Run("the mount ended twice".into()))?;
@@ -173,25 +174,45 @@ pub fn wait(
     failed.map_or(Ok(ledger), Err)
 }
 
-/// Takes this mount off its path, and no other. On a thread of its own: a server on the way to the path
-/// may not answer either.
-fn take_off(mountpoint: &Path, own: Option<OwnMount>) {
+/// Once its session has ended nothing serves the mount, and it must not stay on its path; why it should not have ended.
+fn after_session(
+    ended: Result<(), String>,
+    mountpoint: &Path,
+    own: Option<OwnMount>,
+) -> Option<Failure> {
+    let is_failed = ended.is_err();
+    let (how, why): (TakeOff, _) = match ended {
+        Err(error) => (OwnMount::take_off, format!("the session ended: {error}")),
+        Ok(()) => {
+            own?;
+            let why = "was cut off while programs used it (`umount -f`, `abort`)";
+            let why = format!("{}: {why}", mountpoint.display());
+            (OwnMount::take_off_dead, why)
+        }
+    };
+    let taken = take_off(mountpoint, own, how).recv_timeout(GRACE);
+    // A mount that was taken off by its user is gone.
+    (is_failed || taken != Ok(false)).then_some(Failure::Run(why))
+}
+
+/// Takes this mount off its path, and no other; delivers whether it stood there. On a thread of its own: a server on
+/// the way to the path may not answer either.
+fn take_off(mountpoint: &Path, own: Option<OwnMount>, how: TakeOff) -> Receiver<bool> {
+    let (tell, taken) = channel();
     let path = mountpoint.to_owned();
     let take_off = move || {
-        let taken = match own {
-            Some(own) => own.take_off(&path),
-            None => Err(io::Error::other(
-                "the kernel does not tell which mount it is",
-            )),
-        };
-        if let Err(error) = taken {
+        let unknown = || io::Error::other("the kernel does not tell which mount it is");
+        let stood = own.ok_or_else(unknown).and_then(|own| how(&own, &path));
+        if let Err(error) = &stood {
             tracing::warn!("cannot unmount {}: {error}", path.display());
         }
+        let _ = tell.send(stood.unwrap_or(true));
     };
     let thread = thread::Builder::new().name("forerun-unmount".into());
     if let Err(error) = thread.spawn(take_off) {
         tracing::warn!("cannot unmount {}: {error}", mountpoint.display());
     }
+    taken
 }
 
 /// A mount's entry among the kernel's FUSE connections, held open: its name is a device number, which

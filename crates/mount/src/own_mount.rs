@@ -18,8 +18,10 @@
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
-use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags, open, statx};
+use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags, fstatfs, open, statx};
 use rustix::io::Errno;
 use rustix::mount::{UnmountFlags, unmount};
 
@@ -27,6 +29,11 @@ use super::{attach, point};
 
 /// `STATX_MNT_ID_UNIQUE` of `linux/stat.h`.
 const UNIQUE: StatxFlags = StatxFlags::from_bits_retain(0x4000);
+
+/// The time for a program that cut the connection of a mount to take it off (`umount -f`): it needs microseconds, and a
+/// turn of the processor. And the pause between two looks.
+const GOING: Duration = Duration::from_millis(500);
+const GOING_PAUSE: Duration = Duration::from_millis(10);
 
 /// See the [module](self).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -97,19 +104,59 @@ impl OwnMount {
         below.is_none_or(|below| below.path != ours.path)
     }
 
+    /// Whether a mount with its number stands on a path: this one, or a later one with the same number.
+    fn is_listed(&self) -> bool {
+        point::mounts().is_ok_and(|mounts| mounts.iter().any(|listed| self.is(listed)))
+    }
+
+    /// After the end of its session, when it is dead: waits until the program that takes it off has done so, and else
+    /// takes it off. Whether it had to.
+    ///
+    /// # Errors
+    /// As [`take_off`](Self::take_off).
+    pub fn take_off_dead(&self, attached_at: &Path) -> io::Result<bool> {
+        let begun = Instant::now();
+        while self.is_listed() && begun.elapsed() < GOING {
+            thread::sleep(GOING_PAUSE);
+        }
+        if !self.is_listed() {
+            return Ok(false);
+        }
+        let Some(path) = self.path(attached_at) else {
+            return Ok(false);
+        };
+        let (root, found) = Self::at(&path)?;
+        // A later one may have got the number of this one, which is gone then.
+        let is_later = match found == *self {
+            true => fstatfs(&root).is_ok(),
+            false => found.number == self.number,
+        };
+        if is_later {
+            return Ok(false);
+        }
+        self.take_off(attached_at)
+    }
+
+    /// Its present path; none if it is gone.
+    fn path(&self, attached_at: &Path) -> Option<PathBuf> {
+        match point::mounts() {
+            Ok(mounts) => {
+                let ours = mounts.into_iter().find(|listed| self.is(listed))?;
+                Some(ours.path)
+            }
+            // Without /proc the place where it was attached is all that is known.
+            Err(_) => Some(attached_at.to_owned()),
+        }
+    }
+
     /// Takes it off its path, wherever that is now. Its open files stay readable until they are closed.
-    /// Success if it is gone already.
+    /// False if it is gone already.
     ///
     /// # Errors
     /// Another mount lies over it, or the kernel refuses.
-    pub fn take_off(&self, attached_at: &Path) -> io::Result<()> {
-        let path = match point::mounts() {
-            Ok(mounts) => match mounts.iter().find(|listed| self.is(listed)) {
-                Some(ours) => ours.path.clone(),
-                None => return Ok(()),
-            },
-            // Without /proc the place where it was attached is all that is known.
-            Err(_) => attached_at.to_owned(),
+    pub fn take_off(&self, attached_at: &Path) -> io::Result<bool> {
+        let Some(path) = self.path(attached_at) else {
+            return Ok(false);
         };
         let (root, found) = Self::at(&path)?;
         if found != *self {
@@ -121,8 +168,8 @@ impl OwnMount {
         }
         match detach(&root, &path) {
             // Another program was faster.
-            Err(_) if point::mounts().is_ok_and(|all| !all.iter().any(|l| self.is(l))) => Ok(()),
-            detached => detached,
+            Err(_) if self.path(attached_at).is_none() => Ok(false),
+            detached => detached.map(|()| true),
         }
     }
 }

@@ -283,7 +283,7 @@ fn clear(mountpoint: &Path) -> Result<(), Failure> {
         let (root, found) = OwnMount::at(&path)?;
         // Another program may have cleared the dead one away, and mounted.
         match rustix::fs::fstatfs(&root) {
-            Err(Errno::NOTCONN) => found.take_off(&path),
+            Err(Errno::NOTCONN) => found.take_off(&path).map(drop),
             _ => Ok(()),
         }
     };

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use rustix::io::Errno;
+use rustix::mount::UnmountFlags;
 use rustix::process::Signal;
 use snapbox::cmd::cargo_bin;
 
@@ -76,6 +77,22 @@ fn a_signal_leaves_a_mount_that_lies_over_ours() {
     // The next mount clears away the rest of ours.
     mounted.daemon = super::start(mounted.folder.path(), &[]);
     assert_eq!(kinds_on(&point), ["fuse.forerun"]);
+}
+
+#[test]
+fn a_mount_that_is_in_use_when_it_is_cut_off_leaves_its_path_and_fails() {
+    let Some(mut mounted) = Mounted::new(&[]) else {
+        return;
+    };
+    let point = mounted.folder.path().join("point");
+    fs::write(mounted.source("a"), "a").unwrap();
+    let held = File::open(mounted.point("a")).unwrap();
+    // The kernel cuts the connection first, and then finds the open file.
+    let forced = rustix::mount::unmount(&point, UnmountFlags::FORCE);
+    let ended = mounted.ended();
+    assert_eq!(kinds_on(&point), [""; 0], "{forced:?}");
+    assert_eq!(ended.code(), Some(1), "{forced:?}");
+    drop(held);
 }
 
 #[test]
