@@ -8,7 +8,7 @@
 //!
 //! Settings sent to the kernel: names and attributes are valid for the user's
 //! [times](super::trust); data stays in its page cache until the file has another version
-//! (`FOPEN_KEEP_CACHE`, `AUTO_INVAL_DATA`, the watch); links are cached; it checks access lists
+//! (`FOPEN_KEEP_CACHE`, `AUTO_INVAL_DATA`, the watch); it checks access lists
 //! (`POSIX_ACL` beside `default_permissions`); requests may be a mebibyte long and many at once.
 
 mod calls;
@@ -94,18 +94,19 @@ impl Adapter {
 
 impl Filesystem for Adapter {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
-        session::configure(
-            config,
-            &[
-                InitFlags::FUSE_PARALLEL_DIROPS,
-                InitFlags::FUSE_AUTO_INVAL_DATA,
-                InitFlags::FUSE_DO_READDIRPLUS,
-                InitFlags::FUSE_READDIRPLUS_AUTO,
-                InitFlags::FUSE_CACHE_SYMLINKS,
-                InitFlags::FUSE_ASYNC_DIO,
-                InitFlags::FUSE_POSIX_ACL,
-            ],
-        );
+        let mut wanted = vec![
+            InitFlags::FUSE_PARALLEL_DIROPS,
+            InitFlags::FUSE_AUTO_INVAL_DATA,
+            InitFlags::FUSE_DO_READDIRPLUS,
+            InitFlags::FUSE_READDIRPLUS_AUTO,
+            InitFlags::FUSE_ASYNC_DIO,
+            InitFlags::FUSE_POSIX_ACL,
+        ];
+        if self.served.trust.unchanging {
+            // The kernel keeps the target of a link, however its attributes change.
+            wanted.push(InitFlags::FUSE_CACHE_SYMLINKS);
+        }
+        session::configure(config, &wanted);
         let maps_direct = config.add_capabilities(InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP);
         let direct = &self.served.maps_direct;
         direct.store(maps_direct.is_ok(), Ordering::Relaxed);

@@ -6,9 +6,10 @@ use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use super::{Mounted, bytes};
+use super::{Mounted, bytes, can_mount, folder, start_of};
 
 /// Enough that a version which is cut off once in a hundred opens is found.
 const ROUNDS: u64 = 300;
@@ -236,4 +237,31 @@ fn sixteen_readers_beside_a_writer_see_whole_versions_and_none_older_than_their_
             .sum::<u32>()
     });
     println!("{reads} reads of {} versions", 2 * ROUNDS + 1);
+}
+
+/// Links below `/proc` keep their inode numbers and have no time of birth.
+#[test]
+fn a_link_that_leads_elsewhere_under_the_same_number_is_read_anew() {
+    if !can_mount() {
+        return;
+    }
+    let folder = folder();
+    let mut shell = Command::new("sh")
+        .args(["-c", "while read -r to && cd \"$to\"; do echo; done"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let (mut go, mut gone) = (shell.stdin.take().unwrap(), shell.stdout.take().unwrap());
+    let source = format!("/proc/{}", shell.id());
+    let daemon = start_of(Path::new(&source), folder.path(), &[], &[]);
+    let mounted = Mounted { folder, daemon };
+    for to in ["/", "/proc", "/", "/sys"] {
+        writeln!(go, "{to}").unwrap();
+        gone.read_exact(&mut [0]).unwrap();
+        let shown = fs::read_link(mounted.point("cwd")).unwrap();
+        assert_eq!(shown, Path::new(to));
+    }
+    drop(go);
+    shell.wait().unwrap();
 }
