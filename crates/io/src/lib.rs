@@ -43,6 +43,7 @@ pub mod geometry;
 mod hazard;
 mod hint;
 mod hit;
+pub mod inherited;
 mod journal_file;
 mod numbers;
 pub mod opening;

@@ -1,8 +1,10 @@
 //! Mounts in the background beside the program that started them: it may be gone, and what it holds is its own.
 
+use std::fs::{self, File};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use rustix::fs::{FlockOperation, flock};
 use snapbox::cmd::cargo_bin;
 
 use super::{can_mount, folder, forerun, is_mounted, wait};
@@ -42,4 +44,53 @@ fn a_mount_whose_starting_program_is_gone_is_taken_off() {
         umount(folder.path());
     }
     assert!(!is_left, "a dead mount is left");
+}
+
+/// A shell's script in which `"$@"` is a mount in the background.
+fn script(text: &str, more: &[&str], folder: &Path) -> Command {
+    let forerun = cargo_bin!("forerun").to_str().unwrap();
+    let words = ["-c", text, "sh", forerun, "mount", "--memory", "16MiB"];
+    mount(Path::new("sh"), &[&words[..], more].concat(), folder)
+}
+
+#[test]
+fn a_lock_of_the_starting_program_is_not_held_by_the_mount() {
+    if !can_mount() {
+        return;
+    }
+    let folder = folder();
+    let path = folder.path().join("lock");
+    let lock = File::create(&path).unwrap();
+    // The shell has the lock by this open.
+    let text = "exec 9>\"$LOCK\" && flock 9 && \"$@\"";
+    let started = script(text, &[], folder.path()).env("LOCK", &path).status();
+    assert!(started.unwrap().success());
+    assert!(is_mounted(&folder.path().join("point")));
+    let locked = flock(&lock, FlockOperation::NonBlockingLockExclusive);
+    umount(folder.path());
+    assert_eq!(locked, Ok(()), "the mount holds it");
+}
+
+#[test]
+fn a_descriptor_that_is_named_in_the_command_line_goes_to_the_mount() {
+    if !can_mount() {
+        return;
+    }
+    let folder = folder();
+    fs::write(folder.path().join("source/a"), "a").unwrap();
+    let record = folder.path().join("record");
+    // As `--record >(cat)` of other shells.
+    let text = "\"$@\" 9>&1 >&2 | cat >\"$RECORD\"";
+    let mut shell = script(text, &["--record=/dev/fd/9"], folder.path())
+        .env("RECORD", &record)
+        .spawn()
+        .unwrap();
+    wait::mounts_while("the mount appears", &shell, || {
+        is_mounted(&folder.path().join("point"))
+    });
+    assert_eq!(fs::read(folder.path().join("point/a")).unwrap(), b"a");
+    umount(folder.path());
+    assert!(wait::end(&mut shell).unwrap().success());
+    let lines = fs::read_to_string(record).unwrap();
+    assert_eq!(lines.lines().count(), 2, "{lines}");
 }

@@ -21,6 +21,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use forerun_io::inherited::inherit_only;
 use rustix::io::Errno;
 
 use crate::failure::Failure;
@@ -38,10 +39,13 @@ const READY: &str = "ready";
 /// The error of that process.
 pub fn start(words: impl IntoIterator<Item = OsString>) -> Result<(), Failure> {
     let cannot = |e: io::Error| Failure::Run(format!("cannot start in the background: {e}"));
+    let words: Vec<OsString> = words.into_iter().skip(1).collect();
+    // A lock or a pipe of the starting program is not the daemon's to hold.
+    inherit_only(&named(&words));
     let mut child = Command::new(std::env::current_exe().map_err(cannot)?)
         // Not the name mount(8) may have called us by: the words are expanded already.
         .arg0("forerun")
-        .args(words.into_iter().skip(1))
+        .args(words)
         .arg("--report-ready")
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -65,6 +69,12 @@ pub fn start(words: impl IntoIterator<Item = OsString>) -> Result<(), Failure> {
             )))
         }
     }
+}
+
+/// The descriptors that a command line names, as `--record >(gzip >reads.gz)` of a shell does: `/dev/fd/63`.
+fn named(words: &[OsString]) -> Vec<u32> {
+    let number = |word: &OsString| word.to_str()?.rsplit_once("/fd/")?.1.parse().ok();
+    words.iter().filter_map(number).collect()
 }
 
 /// Is that daemon: begins, tells the starting program that it works or why not, and goes on to its end.
@@ -171,6 +181,18 @@ fn report_failure(failure: &Failure) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn descriptors_are_named_by_their_paths() {
+        let words = [
+            "a/fd/b",
+            "/dev/fd/63",
+            "--record=/proc/self/fd/7",
+            "/dev/fd/-1",
+            "9",
+        ];
+        assert_eq!(named(&words.map(OsString::from)), [63, 7]);
+    }
 
     #[test]
     fn a_log_that_does_not_answer_is_not_waited_for() {
