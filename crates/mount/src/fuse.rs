@@ -187,8 +187,9 @@ impl Filesystem for Adapter {
         let reply = self.served.times.begin(reply);
         let thread = request.pid();
         if let Some(record) = &self.served.record {
-            let path = || self.served.fs.nodes().path(Node(node.0));
-            record.read(thread, Node(node.0), path, offset, size);
+            let nodes = self.served.fs.nodes();
+            let file = (Node(node.0), nodes.serial(Node(node.0)));
+            record.read(thread, file, || nodes.path(Node(node.0)), offset, size);
         }
         let read = move |file: Arc<OpenFile>, reply| Read {
             file,

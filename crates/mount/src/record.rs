@@ -47,7 +47,10 @@ struct Lines {
     out: JournalWriter,
     /// Lines that are no piece yet.
     piece: String,
-    names: HashMap<Node, String>,
+    /// The serial number of a node's file, and its name.
+    names: HashMap<Node, (u64, String)>,
+    /// Names, each time that a node got one.
+    files: usize,
     bytes_left: u64,
     bytes_most: u64,
     reads: u64,
@@ -70,6 +73,7 @@ impl Recorder {
             out,
             piece: HEADER.to_owned(),
             names: HashMap::new(),
+            files: 0,
             bytes_left: most.0.saturating_sub(HEADER.len() as u64),
             bytes_most: most.0,
             reads: 0,
@@ -89,23 +93,21 @@ impl Recorder {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A request came: the thread it is of, the file with its path, and the bytes.
+    /// A request came: the thread it is of, the file by its node and a serial number, with its path, and the bytes.
     pub fn read(
         &self,
         thread: u32,
-        node: Node,
+        (node, serial): (Node, u64),
         path: impl FnOnce() -> PathBuf,
         offset: u64,
         bytes: u32,
     ) {
         // The path is looked up without the lock, once a file.
-        let is_known = self.lines().names.contains_key(&node);
+        let is_known = self.lines().is_named(node, serial);
         let name = (!is_known).then(|| escaped(&path()));
         let mut lines = self.lines();
-        if let Some(name) = name
-            && lines.names.len() < FILES_MAX
-        {
-            lines.names.insert(node, name);
+        if let Some(name) = name {
+            lines.name(node, serial, name);
         }
         // Under the lock, so that times do not step back.
         let time = self.begun.elapsed().as_micros();
@@ -141,13 +143,27 @@ impl Recorder {
 }
 
 impl Lines {
+    fn is_named(&self, node: Node, serial: u64) -> bool {
+        self.names.get(&node).is_some_and(|(of, _)| *of == serial)
+    }
+
+    /// The file of a node has this name; none if there are too many.
+    fn name(&mut self, node: Node, serial: u64, name: String) {
+        let before = self.names.remove(&node);
+        let is_new = before.is_none_or(|(_, before)| before != name);
+        if !is_new || self.files < FILES_MAX {
+            self.names.insert(node, (serial, name));
+            self.files += usize::from(is_new);
+        }
+    }
+
     fn add(&mut self, path: &Path, time: u128, thread: u32, node: Node, offset: u64, bytes: u32) {
         let begin = self.piece.len();
         let name = self
             .names
             .get(&node)
             .filter(|_| self.failed.is_none() && !self.is_full);
-        let is_named = name.is_some_and(|name| {
+        let is_named = name.is_some_and(|(_, name)| {
             // Writing to a string cannot fail.
             writeln!(self.piece, "{time},{thread},{name},{offset},{bytes}").is_ok()
         });
@@ -219,13 +235,28 @@ mod tests {
     }
 
     #[test]
+    fn a_file_with_the_number_of_one_that_is_gone_has_its_own_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("reads.csv");
+        let file = std::fs::File::create(&path).unwrap();
+        let recorder = Recorder::new(&path, file, Bytes(1 << 20)).unwrap();
+        for (serial, name) in [(1, "a"), (1, "renamed"), (2, "b"), (3, "b")] {
+            recorder.read(7, (Node(9), serial), || name.into(), 0, 1);
+        }
+        let (_, text) = text(&recorder, &path);
+        let names: Vec<_> = text.lines().map(|line| line.split(',').nth(2)).collect();
+        assert_eq!(names[1..], [Some("a"), Some("a"), Some("b"), Some("b")]);
+    }
+
+    #[test]
     fn a_record_is_whole_lines_up_to_its_bound_and_the_rest_is_counted() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("reads.csv");
         let file = std::fs::File::create(&path).unwrap();
         let recorder = Recorder::new(&path, file, Bytes(400)).unwrap();
         for at in 0..50 {
-            recorder.read(7, Node(1), || "a,b\n c".into(), at * 4096, 4096);
+            let path = || "a,b\n c".into();
+            recorder.read(7, (Node(1), 0), path, at * 4096, 4096);
         }
         let (recorded, text) = text(&recorder, &path);
         assert!(text.len() <= 400 && text.ends_with('\n'), "{text}");

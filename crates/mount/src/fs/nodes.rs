@@ -387,6 +387,13 @@ impl Nodes {
         lock(&self.table).number_on_device(inode)
     }
 
+    /// Tells the file of a node from others that have or had its number.
+    #[must_use]
+    pub fn serial(&self, node: Node) -> u64 {
+        let table = lock(&self.table);
+        table.nodes.get(&node.0).map_or(0, |known| known.serial)
+    }
+
     /// The path of a node below SOURCE, as it was when it was last looked up.
     #[must_use]
     pub fn path(&self, node: Node) -> PathBuf {

@@ -259,7 +259,9 @@ impl Filesystem for Adapter {
         let reply = self.served.times.begin(reply);
         if let Some(record) = &self.served.record {
             let path = || self.served.fs.path(Node(node.0));
-            record.read(request.pid(), Node(node.0), path, offset, size);
+            // A number is given once.
+            let file = (Node(node.0), 0);
+            record.read(request.pid(), file, path, offset, size);
         }
         caught(|| match self.served.fs.open_file(handle.0) {
             Ok(file) => {

@@ -82,6 +82,8 @@ pub(super) struct Known {
     pub(super) told: Told,
     /// When it was seen to have no extended attributes, since the last change that was told.
     pub(super) bare: Option<Instant>,
+    /// Of no other file, unlike its number.
+    pub(super) serial: u64,
     pub(super) lookups: u64,
     pub(super) opens: u32,
     /// Seconds since the begin of the mount when it was looked up last.
@@ -100,6 +102,8 @@ pub(super) struct Table {
     pub(super) nodes: HashMap<u64, Known>,
     foreign: HashMap<(Key, Time), u64>,
     next_foreign: u64,
+    /// Files that got a number so far.
+    numbered: u64,
     folders: VecDeque<(Node, Instant)>,
     /// The most nodes there were since memory was given back.
     most: usize,
@@ -143,6 +147,7 @@ impl Known {
             place,
             told: Told::default(),
             bare: None,
+            serial: 0,
             lookups: 0,
             opens: 0,
             found: 0,
@@ -178,6 +183,7 @@ impl Table {
             nodes: HashMap::from([(ROOT.0, known)]),
             foreign: HashMap::new(),
             next_foreign: FOREIGN,
+            numbered: 0,
             folders: VecDeque::new(),
             most: 0,
             begun: Instant::now(),
@@ -198,7 +204,12 @@ impl Table {
             let place = Place::new(attributes, parent, name, on);
             Known::new(place)
         });
-        if !known.place.is(attributes) {
+        let is_other = !known.place.is(attributes);
+        if is_other || known.serial == 0 {
+            self.numbered += 1;
+            known.serial = self.numbered;
+        }
+        if is_other {
             // Another file got the number of one that is gone.
             known.place = Place::new(attributes, parent, name, on);
             known.told = Told::default();
@@ -442,6 +453,22 @@ mod tests {
         assert_ne!(a.key.in_engine(a.born), b.key.in_engine(b.born));
         // One server before several volumes, with times of birth.
         assert_ne!(a.key.in_engine((1, 0)), a.key.in_engine((2, 0)));
+    }
+
+    #[test]
+    fn a_number_that_is_given_again_has_another_serial_number() {
+        let mut table = table();
+        let serial = |table: &mut Table, name: &str, handle| {
+            let node = found(table, name, &attributes(9, handle));
+            assert_eq!(node, Node(9));
+            table.nodes[&9].serial
+        };
+        let first = serial(&mut table, "a", 100);
+        assert_eq!(serial(&mut table, "link", 100), first);
+        table.nodes.get_mut(&9).unwrap().lookups = 0;
+        table.end_if_unused(Node(9));
+        // Without times of birth and handles nothing else tells them apart.
+        assert_ne!(serial(&mut table, "b", 100), first);
     }
 
     #[test]
