@@ -318,9 +318,11 @@ impl Filesystem for Adapter {
             let mut take = |node: Node, name: &Name| {
                 !reply.add(INodeNo(node.0), name.next, kind(name.kind), &name.name)
             };
-            let read = served
-                .listing(node, handle, thread)
-                .and_then(|handle| served.fs.read_folder(Node(node.0), handle, from, &mut take));
+            let read = served.listing(node, handle, thread).and_then(|folder| {
+                served
+                    .fs
+                    .read_folder(Node(node.0), &folder, from, &mut take)
+            });
             match read {
                 Ok(()) => reply.ok(),
                 Err(error) => reply.error(errno(error)),
@@ -350,10 +352,10 @@ impl Filesystem for Adapter {
                     attr.ino, name.next, &name.name, &believed, &attr, generation,
                 )
             };
-            let read = served.listing(node, handle, thread).and_then(|handle| {
+            let read = served.listing(node, handle, thread).and_then(|folder| {
                 served
                     .fs
-                    .read_folder_found(Node(node.0), handle, from, &mut take)
+                    .read_folder_found(Node(node.0), &folder, from, &mut take)
             });
             match read {
                 Ok(()) => reply.ok(),

@@ -110,7 +110,8 @@ fn names(fs: &SourceFs, node: Node, at_once: usize) -> Vec<OsString> {
     let mut from = 0;
     loop {
         let mut taken = 0;
-        fs.read_folder(node, handle, from, &mut |_, name| {
+        let folder = fs.listed(handle).unwrap();
+        fs.read_folder(node, &folder, from, &mut |_, name| {
             if taken == at_once {
                 return false;
             }

@@ -4,6 +4,7 @@
 //! [`walk`](super::walk), which expects a program to open the files of a folder it has listed.
 
 use std::os::unix::ffi::OsStrExt;
+use std::sync::Arc;
 
 use rustix::io::Errno;
 
@@ -33,6 +34,14 @@ impl SourceFs {
         Ok(self.folders.add(Listing::new(folder, most)))
     }
 
+    /// An open folder.
+    ///
+    /// # Errors
+    /// `EBADF` if there is none of this number.
+    pub fn listed(&self, handle: u64) -> Result<Arc<Listing>, Errno> {
+        self.folders.get(handle)
+    }
+
     /// Gives the names of a folder from a position on, with the number each will have, until one
     /// is not taken.
     ///
@@ -41,11 +50,11 @@ impl SourceFs {
     pub fn read_folder(
         &self,
         node: Node,
-        handle: u64,
+        folder: &Listing,
         from: u64,
         take: &mut dyn FnMut(Node, &Name) -> bool,
     ) -> Result<(), Errno> {
-        self.read_names(node, handle, from, &mut |name| {
+        self.read_names(node, folder, from, &mut |name| {
             let taken = take(self.nodes.number_on_device(name.inode), name);
             taken.then_some(0)
         })
@@ -59,11 +68,11 @@ impl SourceFs {
     pub fn read_folder_found(
         &self,
         node: Node,
-        handle: u64,
+        folder: &Listing,
         from: u64,
         take: &mut dyn FnMut(Option<&Found>, &Name) -> bool,
     ) -> Result<(), Errno> {
-        self.read_names(node, handle, from, &mut |name| {
+        self.read_names(node, folder, from, &mut |name| {
             let dots = matches!(name.name.as_bytes(), b"." | b"..");
             let mut found = (!dots)
                 .then(|| self.lookup_here(node, &name.name).ok().flatten())
@@ -88,11 +97,10 @@ impl SourceFs {
     fn read_names(
         &self,
         node: Node,
-        handle: u64,
+        folder: &Listing,
         from: u64,
         take: &mut dyn FnMut(&Name) -> Option<u64>,
     ) -> Result<(), Errno> {
-        let folder = self.folders.get(handle)?;
         let is_end = folder.read(from, &mut |at, name| {
             let bytes = take(name);
             if let Some(bytes) = bytes {

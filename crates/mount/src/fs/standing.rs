@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use rustix::io::Errno;
 
 use super::SourceFs;
+use super::listing::Listing;
 use super::nodes::Node;
 use crate::lock;
 use crate::open_file::OpenFile;
@@ -22,45 +23,58 @@ const IDLE: Duration = Duration::from_secs(2);
 /// Most files, and most folders, that stand: more than programs read at a time.
 const FILES_MAX: usize = 512;
 
-type Handles = HashMap<Node, (u64, Instant)>;
+/// With the thing itself: its number may be another one's when it is looked up.
+type Handles<T> = HashMap<Node, (u64, Arc<T>, Instant)>;
 
 /// See the [module](self).
 #[derive(Debug, Default)]
 pub(super) struct Standing {
-    files: Mutex<Handles>,
-    folders: Mutex<Handles>,
+    files: Mutex<Handles<OpenFile>>,
+    folders: Mutex<Handles<Listing>>,
 }
 
-/// The handle of a node that stands, used now.
-fn used(handles: &Mutex<Handles>, node: Node) -> Option<u64> {
+/// The thing of a node that stands, used now.
+fn used<T>(handles: &Mutex<Handles<T>>, node: Node) -> Option<Arc<T>> {
     let mut handles = lock(handles);
-    let (handle, at) = handles.get_mut(&node)?;
+    let (_, thing, at) = handles.get_mut(&node)?;
     *at = Instant::now();
-    Some(*handle)
+    Some(thing.clone())
 }
 
 /// A node stands from now on. Returns the handle to release instead: its own if it stood already,
 /// the one used least recently if there are too many.
-fn stands(handles: &Mutex<Handles>, node: Node, handle: u64) -> Option<u64> {
+fn stands<T>(handles: &Mutex<Handles<T>>, node: Node, handle: u64, thing: &Arc<T>) -> Option<u64> {
     let mut handles = lock(handles);
     if handles.contains_key(&node) {
         return Some(handle);
     }
-    handles.insert(node, (handle, Instant::now()));
+    handles.insert(node, (handle, thing.clone(), Instant::now()));
     if handles.len() <= FILES_MAX {
         return None;
     }
     let oldest = handles
         .iter()
-        .min_by_key(|(_, (_, at))| *at)
+        .min_by_key(|(_, (_, _, at))| *at)
         .map(|(node, _)| *node)?;
-    handles.remove(&oldest).map(|(handle, _)| handle)
+    handles.remove(&oldest).map(|(handle, ..)| handle)
 }
 
-fn idle(handles: &Mutex<Handles>) -> Vec<u64> {
+fn has_idle<T>(handles: &Mutex<Handles<T>>) -> bool {
+    let handles = lock(handles);
+    handles.values().any(|(.., at)| at.elapsed() > IDLE)
+}
+
+fn idle<T>(handles: &Mutex<Handles<T>>) -> Vec<u64> {
     let mut handles = lock(handles);
-    let gone = handles.extract_if(|_, (_, at)| at.elapsed() > IDLE);
-    gone.map(|(_, (handle, _))| handle).collect()
+    let gone = handles.extract_if(|_, (.., at)| at.elapsed() > IDLE);
+    gone.map(|(_, (handle, ..))| handle).collect()
+}
+
+fn all<T>(handles: &Mutex<Handles<T>>) -> Vec<u64> {
+    lock(handles)
+        .drain()
+        .map(|(_, (handle, ..))| handle)
+        .collect()
 }
 
 impl SourceFs {
@@ -74,7 +88,7 @@ impl SourceFs {
         }
         let handle = self.open(node, thread)?.handle;
         let file = self.files.get(handle)?;
-        if let Some(handle) = stands(&self.standing.files, node, handle) {
+        if let Some(handle) = stands(&self.standing.files, node, handle, &file) {
             self.release(handle);
         }
         Ok(file)
@@ -83,33 +97,29 @@ impl SourceFs {
     /// The same, if it stands: no call to the source.
     #[must_use]
     pub fn stands(&self, node: Node) -> Option<Arc<OpenFile>> {
-        used(&self.standing.files, node).and_then(|handle| self.files.get(handle).ok())
+        used(&self.standing.files, node)
     }
 
-    /// The handle for a listing without one.
+    /// The folder a listing without a handle is of, opened if it does not stand.
     ///
     /// # Errors
     /// Errors of [`SourceFs::open_folder`].
-    pub fn standing_folder(&self, node: Node, thread: u32) -> Result<u64, Errno> {
-        if let Some(handle) = used(&self.standing.folders, node) {
-            return Ok(handle);
+    pub fn standing_folder(&self, node: Node, thread: u32) -> Result<Arc<Listing>, Errno> {
+        if let Some(folder) = used(&self.standing.folders, node) {
+            return Ok(folder);
         }
         let handle = self.open_folder(node, thread)?;
-        if let Some(other) = stands(&self.standing.folders, node, handle) {
-            self.release_folder(other);
-            return used(&self.standing.folders, node).ok_or(Errno::STALE);
+        let folder = self.folders.get(handle)?;
+        if let Some(handle) = stands(&self.standing.folders, node, handle, &folder) {
+            self.release_folder(handle);
         }
-        Ok(handle)
+        Ok(folder)
     }
 
     /// Whether anything was not used for a while.
     #[must_use]
     pub fn has_idle(&self) -> bool {
-        let any = |handles: &Mutex<Handles>| {
-            let handles = lock(handles);
-            handles.values().any(|(_, at)| at.elapsed() > IDLE)
-        };
-        any(&self.standing.files) || any(&self.standing.folders)
+        has_idle(&self.standing.files) || has_idle(&self.standing.folders)
     }
 
     /// Closes handles that were not used for a while. Asks the source, which may not answer.
@@ -124,14 +134,8 @@ impl SourceFs {
 
     /// Closes all of it. False if there was none.
     pub(super) fn close_standing(&self) -> bool {
-        let files: Vec<u64> = lock(&self.standing.files)
-            .drain()
-            .map(|(_, (h, _))| h)
-            .collect();
-        let folders: Vec<u64> = lock(&self.standing.folders)
-            .drain()
-            .map(|(_, (h, _))| h)
-            .collect();
+        let files = all(&self.standing.files);
+        let folders = all(&self.standing.folders);
         for handle in &files {
             self.release(*handle);
         }

@@ -19,6 +19,7 @@ use super::host::HasAhead;
 use super::reads::Reads;
 use super::wire::{attr, errno, generation, nameless, shown};
 use crate::fs::attributes::Attributes;
+use crate::fs::listing::Listing;
 use crate::fs::nodes::Node;
 use crate::fs::{Found, Opened, SourceFs};
 use crate::lanes::{LaneOf, Lanes};
@@ -329,15 +330,15 @@ impl Served {
         self.reads.now(&file, bytes as usize, give) == Some(true)
     }
 
-    /// The handle of the folder that is listed.
+    /// The folder that is listed.
     pub(super) fn listing(
         &self,
         node: INodeNo,
         handle: FileHandle,
         thread: u32,
-    ) -> Result<u64, rustix::io::Errno> {
+    ) -> Result<Arc<Listing>, rustix::io::Errno> {
         if !self.trust.unchanging {
-            return Ok(handle.0);
+            return self.fs.listed(handle.0);
         }
         self.with_descriptors(|fs| fs.standing_folder(Node(node.0), thread))
     }
