@@ -31,6 +31,7 @@ use rustix::process::{getgid, getuid};
 use super::own_mount::OwnMount;
 use super::point;
 use crate::failure::Failure;
+use crate::files::plain;
 
 /// The type of our mounts in `/proc/mounts`.
 pub const TYPE: &str = "fuse.forerun";
@@ -261,15 +262,18 @@ fn receive(socket: &OwnedFd) -> io::Result<OwnedFd> {
     channel.ok_or_else(|| io::Error::other(format!("{FUSERMOUNT} passed no channel")))
 }
 
-/// Takes a mount off its path at once, for users other than root.
+/// Takes a mount off its path, for users other than root; one that is in use only if `lazy`.
 ///
 /// # Errors
-/// Nothing is mounted there, or not by this user.
-pub fn unmount_by_fusermount(mountpoint: &Path) -> io::Result<()> {
+/// Nothing is mounted there, or not by this user, or it is in use.
+pub fn unmount_by_fusermount(mountpoint: &Path, lazy: bool) -> io::Result<()> {
     let output = Command::new(FUSERMOUNT)
-        .args(["-u", "-z", "-q", "--"])
+        .arg("-u")
+        .args(lazy.then_some("-z"))
+        .arg("--")
         .arg(mountpoint)
-        .output()?;
+        .output()
+        .map_err(|e| io::Error::other(format!("{FUSERMOUNT}: {}", plain(&e))))?;
     let message = String::from_utf8_lossy(&output.stderr);
     let failed = || io::Error::other(message.trim().to_owned());
     output.status.success().then_some(()).ok_or_else(failed)

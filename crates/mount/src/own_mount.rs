@@ -178,7 +178,7 @@ impl OwnMount {
 fn detach(root: &OwnedFd, path: &Path) -> io::Result<()> {
     let by_descriptor: PathBuf = format!("/proc/self/fd/{}", root.as_raw_fd()).into();
     match unmount(&by_descriptor, UnmountFlags::DETACH) {
-        Err(Errno::PERM) => attach::unmount_by_fusermount(path),
+        Err(Errno::PERM) => attach::unmount_by_fusermount(path, true),
         // No /proc.
         Err(Errno::NOENT) => Ok(unmount(
             path,

@@ -4,17 +4,13 @@
 //! use stays where it is, unless `--lazy`. Mounts of anything else are left alone: that is for
 //! `umount(8)`.
 
-use std::io;
-use std::process::Command;
-
 use rustix::io::Errno;
 use rustix::mount::UnmountFlags;
 
 use crate::args::Umount;
 use crate::failure::Failure;
 use crate::files::plain;
-use crate::mount::attach::FUSERMOUNT;
-use crate::mount::point;
+use crate::mount::{attach, point};
 
 /// Runs the command.
 ///
@@ -35,20 +31,8 @@ pub fn run(args: &Umount) -> Result<(), Failure> {
             "is in use: programs have files open there, or it is their working directory. \
              `forerun umount --lazy` takes it off its path, and their open files stay open",
         )),
-        Err(Errno::PERM) => {
-            let mut command = Command::new(FUSERMOUNT);
-            command.arg("-u").args(args.lazy.then_some("-z"));
-            let output = command.arg("--").arg(&path).output();
-            let failed = |why: &str| Failure::broken(given, why);
-            let output =
-                output.map_err(|e: io::Error| failed(&format!("{FUSERMOUNT}: {}", plain(&e))))?;
-            let said = String::from_utf8_lossy(&output.stderr);
-            output
-                .status
-                .success()
-                .then_some(())
-                .ok_or_else(|| failed(said.trim()))
-        }
+        Err(Errno::PERM) => attach::unmount_by_fusermount(&path, args.lazy)
+            .map_err(|error| Failure::broken(given, error)),
         Err(error) => Err(Failure::broken(given, plain(&error.into()))),
     }
 }

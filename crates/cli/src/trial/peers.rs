@@ -20,7 +20,7 @@ use serde_json::json;
 use super::files::Part;
 use super::side::{Kernel, Mounted, Run, Side};
 use crate::failure::Failure;
-use crate::mount::attach::FUSERMOUNT;
+use crate::mount::attach::unmount_by_fusermount;
 
 /// A bucket of S3, and how it is reached.
 #[derive(Clone, Debug)]
@@ -171,9 +171,7 @@ pub(super) fn is_mounted(point: &Path) -> bool {
 /// Takes the mount of a program that was ended off its path.
 pub(super) fn take_off(point: &Path) {
     if unmount(point, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW).is_err() {
-        let mut command = Command::new(FUSERMOUNT);
-        let command = command.args(["-u", "-z", "--"]).arg(point);
-        let _ = command.stderr(Stdio::null()).status();
+        let _ = unmount_by_fusermount(point, true);
     }
 }
 
