@@ -11,6 +11,7 @@ use forerun_core::engine::view::{DeviceView, StreamView};
 use forerun_core::{Bytes, Ledger, Settings};
 use forerun_io::{DeviceUse, Reader};
 pub use forerun_surface::daemon::report::*;
+use forerun_surface::daemon::status;
 
 use super::budget::Budget;
 use super::control::Answer;
@@ -161,11 +162,8 @@ impl Watched {
 
 /// The process of a thread, and the name of its program: FUSE tells threads.
 fn process_of(thread: u32) -> (u32, String) {
-    let status = std::fs::read_to_string(format!("/proc/{thread}/status")).unwrap_or_default();
-    let field = |name: &str| {
-        let line = status.lines().find_map(|line| line.strip_prefix(name));
-        line.unwrap_or_default().trim()
-    };
+    let status = status::of(thread);
+    let field = |name| status::field(&status, name).unwrap_or_default();
     let process = field("Tgid:").parse().unwrap_or(thread);
     (process, field("Name:").to_owned())
 }

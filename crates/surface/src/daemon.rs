@@ -19,6 +19,7 @@ pub mod control;
 pub mod metrics;
 pub mod report;
 pub mod sockets;
+pub mod status;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

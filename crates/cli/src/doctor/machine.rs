@@ -6,6 +6,8 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use forerun_surface::daemon::status;
+
 use crate::mount::sockets::Sockets;
 
 /// No file that is looked at is longer.
@@ -86,8 +88,7 @@ impl Machine {
     /// A field of `/proc/self/status`.
     fn status(&self, name: &str) -> Option<String> {
         let status = self.text("/proc/self/status").ok()?;
-        let line = status.lines().find_map(|line| line.strip_prefix(name));
-        Some(line?.trim().to_owned())
+        status::field(&status, name).map(str::to_owned)
     }
 
     /// Whether the user is root, by the effective number.
@@ -98,8 +99,8 @@ impl Machine {
 
     /// Whether the process has this capability, by its number in `linux/capability.h`.
     pub(super) fn has(&self, capability: u32) -> bool {
-        let mask = self.status("CapEff:").unwrap_or_default();
-        u64::from_str_radix(&mask, 16).is_ok_and(|mask| mask >> capability & 1 == 1)
+        let status = self.text("/proc/self/status").unwrap_or_default();
+        status::has(&status, "CapEff:", capability)
     }
 
     /// Major and minor version of the kernel, and its whole name.

@@ -10,6 +10,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use forerun_core::{FolderId, ReaderId};
+use forerun_surface::daemon::status;
 use fuser::{
     Errno, FileHandle, FopenFlags, Generation, INodeNo, InitFlags, KernelConfig, Notifier,
     OpenFlags, ReplyAttr, ReplyEntry, ReplyOpen, ReplyXattr,
@@ -368,10 +369,7 @@ pub(crate) fn mount_point(parent: INodeNo, name: &OsStr) -> LaneOf {
 /// to see attributes named `trusted.*`.
 pub(super) fn is_privileged(thread: u32) -> bool {
     const SYS_ADMIN: u32 = 21;
-    let status = std::fs::read_to_string(format!("/proc/{thread}/status")).unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
-    let rights = line.and_then(|rights| u64::from_str_radix(rights.trim(), 16).ok());
-    rights.is_some_and(|rights| rights >> SYS_ADMIN & 1 == 1)
+    status::has(&status::of(thread), "CapEff:", SYS_ADMIN)
 }
 
 /// Whether a program opens a file past the page cache.

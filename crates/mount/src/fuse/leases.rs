@@ -15,6 +15,8 @@
 
 use std::time::{Duration, Instant};
 
+use forerun_surface::daemon::status;
+
 use super::Both;
 use crate::fs::nodes::Node;
 
@@ -92,14 +94,8 @@ fn has_proc() -> bool {
 
 /// `SigPnd: 0000000000000100`: signal 9 is bit 8. The kernel sets it in each thread of a process that ends.
 fn has_kill_pending(status: &str) -> bool {
-    const KILL: u64 = 1 << 8;
-    let pending = |name| {
-        let line = status.lines().find_map(|line| line.strip_prefix(name));
-        line.and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok())
-    };
-    ["SigPnd:", "ShdPnd:"]
-        .into_iter()
-        .any(|name| pending(name).unwrap_or(0) & KILL != 0)
+    const KILL: u32 = 8;
+    status::has(status, "SigPnd:", KILL) || status::has(status, "ShdPnd:", KILL)
 }
 
 #[cfg(test)]

@@ -24,6 +24,7 @@ use std::process::{Command, Stdio};
 use forerun_io::inherited::inherit_only;
 use rustix::io::Errno;
 
+use super::status;
 use crate::failure::Failure;
 
 /// The socket of the system's log.
@@ -103,10 +104,8 @@ pub fn serve<D>(
 /// Whether this process was started with a signal ignored, as far as the kernel tells.
 #[must_use]
 pub fn is_ignored(signal: i32) -> bool {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    let bits = line.and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok());
-    bits.is_some_and(|bits| bits >> (signal - 1) & 1 == 1)
+    let bit = u32::try_from(signal - 1);
+    bit.is_ok_and(|bit| status::has(&status::of(std::process::id()), "SigIgn:", bit))
 }
 
 /// Leaves the session of the starting program: its terminal's signals are not for us.

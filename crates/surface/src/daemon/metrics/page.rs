@@ -11,6 +11,7 @@ use prometheus_client::encoding::text;
 use prometheus_client::registry::{Registry, Unit};
 
 use super::family::{Families, Family, Page, Sample, labelled};
+use crate::daemon::status;
 use crate::estimate::{Basis, Estimate};
 
 /// The text of a daemon's families, each sample of which has this label, and of its process.
@@ -175,10 +176,10 @@ pub fn estimates(page: &mut Page, estimates: &[(String, Estimate)]) {
 /// does not give are left out.
 fn of_process() -> Vec<Family> {
     let mut page = Page::default();
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let status = status::of(std::process::id());
     let field = |name: &str| {
-        let line = status.lines().find_map(|line| line.strip_prefix(name))?;
-        line.split_ascii_whitespace().next()?.parse::<u64>().ok()
+        let value = status::field(&status, name)?;
+        value.split_ascii_whitespace().next()?.parse::<u64>().ok()
     };
     if let Some(kib) = field("VmRSS:") {
         let help = "Resident memory, the program's own code included";
