@@ -314,14 +314,6 @@ impl SourceFs {
         self.files.get(handle)
     }
 
-    /// Reads of an open file: see [`OpenFile::read`].
-    ///
-    /// # Errors
-    /// Errors of the source.
-    pub fn read(&self, handle: u64, buffer: &mut [u8], offset: u64) -> Result<usize, Errno> {
-        self.files.get(handle)?.read(buffer, offset, true)
-    }
-
     /// Closes an open file.
     pub fn release(&self, handle: u64) {
         if let Some(file) = self.files.remove(handle) {

@@ -145,22 +145,16 @@ impl OpenFile {
 
     /// Reads all bytes asked for, or those up to the end of the file. If some of them cannot be had
     /// the whole read fails, because the kernel takes a short answer for the end of the file; it
-    /// then asks again page by page, and programs get the bytes before the bad one. `fresh` says
-    /// that these bytes were not awaited before ([`Reader::when_resident`]).
+    /// then asks again page by page, and programs get the bytes before the bad one.
     ///
     /// # Errors
     /// Errors of the source.
-    pub fn read(&self, buffer: &mut [u8], offset: u64, fresh: bool) -> Result<usize, Errno> {
+    pub fn read(&self, buffer: &mut [u8], offset: u64) -> Result<usize, Errno> {
         let reader = self.reader().ok_or(Errno::BADF)?;
         let mut filled = 0;
         while filled < buffer.len() {
             let (rest, at) = (&mut buffer[filled..], offset + filled as u64);
-            let read = if fresh {
-                reader.read_at(rest, at)
-            } else {
-                reader.read_awaited_at(rest, at)
-            };
-            match read {
+            match reader.read_awaited_at(rest, at) {
                 Ok(0) => break,
                 Ok(count) => filled += count,
                 Err(error) => return Err(self.failed(&error)),
@@ -179,7 +173,7 @@ impl OpenFile {
     }
 
     /// Copies these bytes as far as the file has them, if all of those are in memory; waits for
-    /// nothing. `fresh` as in [`OpenFile::read`].
+    /// nothing. `fresh` says that these bytes were not awaited before ([`Reader::when_resident`]).
     pub fn read_resident(&self, buffer: &mut [u8], offset: u64, fresh: bool) -> Option<usize> {
         let count = self.reader()?.read_resident_at(buffer, offset, fresh)?;
         self.count(offset, count);

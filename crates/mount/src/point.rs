@@ -153,10 +153,7 @@ fn mountable(
 /// The kernel's list cannot be read, or there is no such name.
 pub fn ours(mountpoint: &Path) -> Result<Option<PathBuf>, Failure> {
     let mounts = mounts()?;
-    let is_ours = |path: &Path| {
-        let last = mounts.iter().rfind(|mount| mount.path == path);
-        last.is_some_and(|mount| mount.kind == attach::TYPE)
-    };
+    let is_ours = |path: &Path| last_is_ours(&mounts, path);
     let absolute = std::path::absolute(mountpoint).map_err(|e| missing(mountpoint, &e))?;
     let absolute: PathBuf = absolute.components().collect();
     if is_ours(&absolute) {
@@ -180,11 +177,13 @@ pub fn ours_in(list: &[u8]) -> Vec<(PathBuf, PathBuf)> {
 /// Whether a mount of ours is on this path, by the kernel's list alone.
 #[must_use]
 pub fn is_ours(path: &Path) -> bool {
-    let is_ours = |mounts: Vec<Mounted>| {
-        let last = mounts.into_iter().rfind(|mount| mount.path == path);
-        last.is_some_and(|mount| mount.kind == attach::TYPE)
-    };
-    mounts().is_ok_and(is_ours)
+    mounts().is_ok_and(|mounts| last_is_ours(&mounts, path))
+}
+
+/// Whether the uppermost mount on this path is ours.
+fn last_is_ours(mounts: &[Mounted], path: &Path) -> bool {
+    let last = mounts.iter().rfind(|mount| mount.path == path);
+    last.is_some_and(|mount| mount.kind == attach::TYPE)
 }
 
 fn check_openat2(source: &Path) -> Result<(), Failure> {
@@ -269,11 +268,7 @@ fn clear(mountpoint: &Path) -> Result<(), Failure> {
         .canonicalize()
         .map_err(|e| missing(mountpoint, &e))?
         .join(name);
-    let kind = mounts()?
-        .into_iter()
-        .rfind(|mount| mount.path == path)
-        .map(|mount| mount.kind);
-    if kind.is_none_or(|kind| kind != attach::TYPE) {
+    if !last_is_ours(&mounts()?, &path) {
         return Err(refused(
             "a dead mount of something else is in the way".into(),
         ));

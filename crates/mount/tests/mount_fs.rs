@@ -128,13 +128,15 @@ fn names(fs: &SourceFs, node: Node, at_once: usize) -> Vec<OsString> {
     }
 }
 
+fn read(fs: &SourceFs, handle: u64, buffer: &mut [u8], offset: u64) -> Result<usize, Errno> {
+    fs.open_file(handle)?.read(buffer, offset)
+}
+
 fn content(fs: &SourceFs, node: Node, piece: usize) -> Vec<u8> {
     let opened = fs.open(node, 0).unwrap();
     let (mut content, mut buffer) = (Vec::new(), vec![0; piece]);
     loop {
-        let count = fs
-            .read(opened.handle, &mut buffer, content.len() as u64)
-            .unwrap();
+        let count = read(fs, opened.handle, &mut buffer, content.len() as u64).unwrap();
         content.extend_from_slice(&buffer[..count]);
         if count < piece {
             fs.release(opened.handle);
@@ -230,7 +232,7 @@ fn a_folder_swapped_for_a_link_leads_nowhere() {
         // The folder's descriptor is kept, so the file is still found where it went.
         Ok(opened) => {
             let mut buffer = [0; 6];
-            fs.read(opened.handle, &mut buffer, 0).unwrap();
+            read(&fs, opened.handle, &mut buffer, 0).unwrap();
             assert_eq!(&buffer, b"inside");
         }
         Err(error) => assert_eq!(error, Errno::STALE),
@@ -259,7 +261,7 @@ fn a_file_that_moved_is_looked_up_again_and_an_open_one_needs_no_name() {
         "the open file, not the new one"
     );
     let mut buffer = [0; 9];
-    assert_eq!(fs.read(opened.handle, &mut buffer, 0), Ok(3));
+    assert_eq!(read(&fs, opened.handle, &mut buffer, 0), Ok(3));
     fs.release(opened.handle);
     assert_eq!(fs.attributes(node, 0).unwrap_err(), Errno::STALE);
     assert_eq!(fs.open(node, 0).unwrap_err(), Errno::STALE);
@@ -283,13 +285,13 @@ fn a_changed_file_is_noticed_once_and_its_cache_is_not_kept() {
     let first = fs.open(node, 0).unwrap();
     assert!(!first.unchanged, "the kernel has nothing yet");
     let mut buffer = [0; 11];
-    fs.read(first.handle, &mut buffer, 0).unwrap();
+    read(&fs, first.handle, &mut buffer, 0).unwrap();
     assert!(fs.open(node, 0).unwrap().unchanged);
     assert!(changed(&fs).is_empty());
     fs::write(&path, "new content").unwrap();
     assert_eq!(changed(&fs), [node]);
     assert!(changed(&fs).is_empty());
-    fs.read(first.handle, &mut buffer, 0).unwrap();
+    read(&fs, first.handle, &mut buffer, 0).unwrap();
     assert_eq!(&buffer, b"new content");
     fs::write(&path, "changed again").unwrap();
     assert!(!fs.open(node, 0).unwrap().unchanged);
@@ -354,7 +356,7 @@ fn an_error_of_the_disk_reaches_the_reader_and_the_next_file_is_fine() {
     for round in 0..200_u64 {
         let opened = fs.open(node, 0).unwrap();
         let mut buffer = [0; 4096];
-        match fs.read(opened.handle, &mut buffer, round * 37 % 256 * 4096) {
+        match read(&fs, opened.handle, &mut buffer, round * 37 % 256 * 4096) {
             Ok(count) => {
                 assert_eq!(buffer[..count], [7; 4096][..count]);
                 fine += 1;

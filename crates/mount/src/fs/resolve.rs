@@ -84,14 +84,10 @@ impl SourceFs {
         if node == ROOT || self.covered_by(place.parent, &place.name)?.is_some() {
             return Attributes::of(kept, "");
         }
-        let folder = self.descriptor(place.parent)?;
-        if place.mounted {
-            return self.step(&folder, &place).map(|(_, attributes)| attributes);
-        }
-        self.attributes_in(&folder, &place)
+        self.attributes_of_file(&place)
     }
 
-    /// The attributes of a node that is not a folder, by its name.
+    /// The attributes of what is at a place, by its name.
     pub(super) fn attributes_of_file(&self, place: &Place) -> Result<Attributes, Errno> {
         let folder = self.descriptor(place.parent)?;
         if place.mounted {

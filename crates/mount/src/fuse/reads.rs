@@ -266,7 +266,7 @@ impl Read {
             return Copied::Answered;
         };
         let buffer = &mut buffer[..self.bytes];
-        match self.file.read(buffer, self.offset, false) {
+        match self.file.read(buffer, self.offset) {
             Ok(count) => return self.answer(&buffer[..count]),
             Err(error) => self.reply.error(errno(error)),
         }
