@@ -19,7 +19,7 @@
 
 use std::collections::VecDeque;
 use std::mem;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -105,6 +105,11 @@ impl Asked {
         drop(place);
         self.answered.notify_one();
     }
+
+    fn failed(&self, py: Python<'_>, error: PyErr) {
+        let number = self.object.failed(py, self.start, error, &self.failed);
+        self.answer(Err(number));
+    }
 }
 
 impl Calls {
@@ -181,29 +186,28 @@ impl Calls {
             (queue, _) = waited.unwrap_or_else(PoisonError::into_inner);
         };
         queue.idle -= 1;
-        queue.threads -= usize::from(next.is_none());
         next
     }
 
-    /// How many threads are to be started, which count from now on.
-    fn lacking(&self) -> usize {
-        let mut queue = lock(&self.queue);
-        let there = if queue.is_closed {
-            IDLE_MIN
-        } else {
-            queue.idle + queue.starting
+    /// The threads that are to be started, unless enough are idle.
+    fn lacking(self: &Arc<Self>) -> Vec<CallThread> {
+        let lacking = {
+            let mut queue = lock(&self.queue);
+            let there = if queue.is_closed {
+                IDLE_MIN
+            } else {
+                queue.idle + queue.starting
+            };
+            let lacking = IDLE_MIN.saturating_sub(there);
+            queue.starting += lacking;
+            queue.threads += lacking;
+            lacking
         };
-        let lacking = IDLE_MIN.saturating_sub(there);
-        queue.starting += lacking;
-        queue.threads += lacking;
-        lacking
-    }
-
-    /// So many threads could not be started.
-    fn not_started(&self, threads: usize) {
-        let mut queue = lock(&self.queue);
-        queue.starting = queue.starting.saturating_sub(threads);
-        queue.threads = queue.threads.saturating_sub(threads);
+        let thread = |_| CallThread {
+            calls: OfThisProcess::new(self.clone()),
+            is_new: AtomicBool::new(true),
+        };
+        (0..lacking).map(thread).collect()
     }
 
     /// Starts threads, unless enough are idle. A thread of their own starts them: the start of one waits for it with
@@ -213,17 +217,12 @@ impl Calls {
     /// The system gives none.
     pub(crate) fn serve(self: &Arc<Self>, py: Python<'_>) -> PyResult<()> {
         let lacking = self.lacking();
-        if lacking == 0 {
+        if lacking.is_empty() {
             return Ok(());
         }
-        let queue = CallQueue(OfThisProcess::new(self.clone()));
-        let start = || {
-            let start = py.import("forerun._calls")?.getattr("start")?;
-            let begin = py.import("_thread")?.getattr("start_new_thread")?;
-            begin.call1((start, (queue, lacking)))
-        };
-        let started = start().map(drop);
-        started.inspect_err(|_| self.not_started(lacking))
+        let start = py.import("forerun._calls")?.getattr("start")?;
+        let begin = py.import("_thread")?.getattr("start_new_thread")?;
+        begin.call1((start, (lacking,))).map(drop)
     }
 
     /// Ends all calls and threads.
@@ -241,57 +240,69 @@ impl Calls {
 /// A call, its function, and the range.
 type Taken = (Call, Py<PyAny>, u64, u64);
 
-/// The queue, for threads that call.
+/// A thread that calls. It counts from before its start until this is dropped, however it ends.
 #[pyclass(frozen, module = "forerun")]
-pub(crate) struct CallQueue(OfThisProcess<Arc<Calls>>);
+pub(crate) struct CallThread {
+    calls: OfThisProcess<Arc<Calls>>,
+    /// It has not come yet.
+    is_new: AtomicBool,
+}
 
 #[pymethods]
-impl CallQueue {
+impl CallThread {
     /// Waits for the next call. None if the thread is to end.
-    fn take(&self, py: Python<'_>, is_new: bool) -> PyResult<Option<Taken>> {
-        let Some(calls) = self.0.get() else {
+    fn take(&self, py: Python<'_>) -> PyResult<Option<Taken>> {
+        let Some(calls) = self.calls.get() else {
             return Ok(None);
         };
-        let mut is_new = is_new;
         loop {
-            let Some(asked) = released(py, || calls.next(is_new))? else {
+            let next = released(py, || {
+                calls.next(self.is_new.swap(false, Ordering::Relaxed))
+            })?;
+            let Some(asked) = next else {
                 return Ok(None);
             };
-            is_new = false;
             let Some(function) = asked.object.function(py) else {
                 asked.answer(Err(EBADF));
                 continue;
             };
             asked.caller.store(this_thread(), Ordering::Relaxed);
             let (start, end) = (asked.start, asked.end);
-            return Ok(Some((Call(asked), function, start, end)));
+            return Ok(Some((
+                Call(OfThisProcess::new(asked)),
+                function,
+                start,
+                end,
+            )));
         }
     }
 
-    /// How many threads are to be started: this many more count as such.
-    fn lacking(&self) -> usize {
-        self.0.get().map_or(0, |calls| calls.lacking())
+    /// The threads that are to be started beside it.
+    fn lacking(&self) -> Vec<Self> {
+        self.calls.get().map_or(Vec::new(), Calls::lacking)
     }
+}
 
-    /// So many threads could not be started.
-    fn not_started(&self, threads: usize) {
-        if let Some(calls) = self.0.get() {
-            calls.not_started(threads);
+impl Drop for CallThread {
+    fn drop(&mut self) {
+        if let Some(calls) = self.calls.get() {
+            let mut queue = lock(&calls.queue);
+            queue.starting -= usize::from(*self.is_new.get_mut());
+            queue.threads -= 1;
         }
     }
 }
 
-/// A call that a thread of the engine waits for.
+/// A call that a thread of the engine waits for. One that is dropped without an answer has failed.
 #[pyclass(frozen, module = "forerun")]
-pub(crate) struct Call(Arc<Asked>);
+pub(crate) struct Call(OfThisProcess<Arc<Asked>>);
 
 #[pymethods]
 impl Call {
     /// The function returned this.
     fn answer(&self, py: Python<'_>, answer: &Bound<'_, PyAny>) {
-        let Asked {
-            object, start, end, ..
-        } = &*self.0;
+        let Some(asked) = self.0.get() else { return };
+        let (start, end, object) = (asked.start, asked.end, &asked.object);
         let answer = bytes_of(py, answer).and_then(|bytes| {
             let (length, wanted) = (bytes.len() as u64, end - start);
             if length == wanted {
@@ -302,28 +313,29 @@ impl Call {
         });
         match answer {
             Ok(bytes) => {
-                object.succeeded(py, *start..*end);
-                self.0.answer(Ok(bytes));
+                object.succeeded(py, start..end);
+                asked.answer(Ok(bytes));
             }
-            Err(error) => self.failed(py, error),
+            Err(error) => asked.failed(py, error),
         }
     }
 
-    /// The function raised this.
+    /// The function raised this, below a frame that has the call, which has the exception: that one is left out.
     fn fail(&self, py: Python<'_>, error: Bound<'_, PyAny>) {
-        self.failed(py, PyErr::from_value(error));
+        let Some(asked) = self.0.get() else { return };
+        let error = PyErr::from_value(error);
+        let trace = error.traceback(py);
+        let below = trace.and_then(|trace| trace.getattr("tb_next").ok()?.cast_into().ok());
+        error.set_traceback(py, below);
+        asked.failed(py, error);
     }
 }
 
-impl Call {
-    fn failed(&self, py: Python<'_>, error: PyErr) {
-        let Asked {
-            object,
-            failed,
-            start,
-            ..
-        } = &*self.0;
-        self.0.answer(Err(object.failed(py, *start, error, failed)));
+impl Drop for Call {
+    fn drop(&mut self) {
+        if let Some(asked) = self.0.get() {
+            asked.answer(Err(EIO));
+        }
     }
 }
 

@@ -53,7 +53,7 @@ use pyo3::prelude::*;
 #[pymodule(gil_used = true)]
 mod _forerun {
     #[pymodule_export]
-    use crate::calls::{Call, CallQueue, collecting};
+    use crate::calls::{Call, CallThread, collecting};
     #[pymodule_export]
     use crate::engine::{Engine, finish_engines};
     #[pymodule_export]

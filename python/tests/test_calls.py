@@ -1,9 +1,11 @@
 """Fetch functions: on threads of Python, beside each other, and let go with their files."""
 
+import errno
 import gc
 import itertools
 import threading
 import time
+import types
 import weakref
 
 import fsspec
@@ -12,6 +14,7 @@ from fsspec.spec import AbstractBufferedFile
 
 import forerun
 import forerun.fsspec
+from forerun import _calls
 from forerun._forerun import Handle
 
 SIZE = 1 << 20
@@ -80,6 +83,12 @@ def collect_garbage_that_takes(lock):
     gc.collect()
 
 
+def error_of(handle, offset):
+    with pytest.raises(OSError) as raised:
+        handle.pread(1, offset)
+    return raised.value
+
+
 @pytest.mark.parametrize("when", ["first call", "start of a thread"])
 def test_a_collection_that_waits_for_the_reader_does_not_hold_its_fetch_up(engine, when, monkeypatch):
     """As h5py's objects do: their destructor takes a lock that the reader holds."""
@@ -96,13 +105,11 @@ def test_a_collection_that_waits_for_the_reader_does_not_hold_its_fetch_up(engin
 
     handle = Handle.fetched(engine, fetch, f"collected {when}", "1", SIZE)
     if when == "start of a thread":
-        from forerun import _calls
-
         start = _calls.start
 
-        def held_up(queue, threads):
+        def held_up(threads):
             collect()
-            start(queue, threads)
+            start(threads)
 
         monkeypatch.setattr(_calls, "start", held_up)
 
@@ -111,6 +118,49 @@ def test_a_collection_that_waits_for_the_reader_does_not_hold_its_fetch_up(engin
             return handle.pread(4096, 0)
 
     assert ends(read) == bytes(4096)
+
+
+@pytest.fixture
+def kept_exceptions(monkeypatch):
+    """Those that end threads are kept, with their frames."""
+    kept = []
+    monkeypatch.setattr(threading, "excepthook", kept.append)
+    return kept
+
+
+@pytest.mark.usefixtures("kept_exceptions")
+def test_a_call_whose_thread_dies_has_failed_and_the_thread_counts_no_more(engine, monkeypatch):
+    start, has_started = _calls.start, threading.Event()
+    monkeypatch.setattr(_calls, "start", lambda threads: (start(threads), has_started.set()))
+    handle = Handle.fetched(engine, lambda start, end: bytes(end - start), "dies", "1", 1 << 40)
+    assert has_started.wait(WAIT)
+
+    class Ended(BaseException):
+        pass
+
+    def dies(**given):
+        # Nothing of the thread in this frame.
+        given.clear()
+        raise Ended
+
+    # Each thread that takes a call starts another in its place.
+    monkeypatch.setattr(_calls, "threading", types.SimpleNamespace(Thread=dies))
+    # The two threads die, and the last read finds none: it is given up as soon as that is seen.
+    numbers = ends(lambda: [error_of(handle, number << 30).errno for number in range(4)])
+    assert set(numbers) <= {errno.EIO, errno.EAGAIN} and numbers[-1] == errno.EAGAIN
+
+
+class Odd(Exception):
+    def with_traceback(self, _trace):
+        raise RuntimeError("no")
+
+
+def test_an_exception_of_an_odd_class_reaches_its_reader(engine):
+    def fetch(_start, _end):
+        raise Odd
+
+    handle = Handle.fetched(engine, fetch, "odd", "1", SIZE)
+    assert isinstance(ends(lambda: error_of(handle, 0)).__cause__, Odd)
 
 
 class Owner:
@@ -169,6 +219,32 @@ def test_a_cycle_through_a_function_is_collected(engine, made):
         gc.collect()
         time.sleep(0.01)
     assert [ref() for ref in gone] == [None] * 10
+
+
+def test_a_fetch_that_failed_and_has_no_reader_is_collected_with_its_file(engine):
+    def made():
+        owner, failed = Owner(), threading.Event()
+
+        def fetch(start, end):
+            if start:
+                failed.set()
+                raise OSError(errno.ECONNRESET, "reset")
+            return owner.fetch(start, end)
+
+        # Of no other test, whose functions would fetch its blocks.
+        handle = Handle.fetched(engine, fetch, f"failed {id(owner)}", "1", 1 << 40)
+        handle.pread(3, 0)
+        handle.announce([(1 << 30, 10)])
+        assert failed.wait(WAIT)
+        handle.close()
+        return weakref.ref(owner)
+
+    gone = made()
+    until = time.monotonic() + WAIT
+    while gone() and time.monotonic() < until:
+        # The exception may be on its way to the file as yet.
+        gc.collect()
+    assert gone() is None
 
 
 def test_an_object_is_read_by_its_newest_function_and_the_one_before_is_collected(engine):

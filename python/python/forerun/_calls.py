@@ -6,41 +6,48 @@ They are daemons: one that hangs in a function does not keep the process from en
 import gc
 import threading
 
-from ._forerun import CallQueue, collecting
+from ._forerun import CallThread, collecting
 
 
-def start(queue: CallQueue, threads: int) -> None:
+def start(threads: list[CallThread]) -> None:
     """Starts threads that serve a queue until it is closed. Fewer, if the system has no more."""
-    for started in range(threads):
-        try:
-            threading.Thread(target=_serve, args=(queue,), name="forerun-fetch", daemon=True).start()
-        except Exception:
-            queue.not_started(threads - started)
-            return
+    try:
+        while threads:
+            threading.Thread(target=_serve, args=(threads.pop(),), name="forerun-fetch", daemon=True).start()
+    except Exception:
+        pass
+    finally:
+        # An exception that is kept has this frame, and those left would count as long.
+        threads.clear()
 
 
-def _serve(queue: CallQueue) -> None:
-    is_new = True
-    # Nothing of an object is kept while the thread is idle.
-    while _serve_one(queue, is_new):
-        is_new = False
+def _serve(thread: CallThread) -> None:
+    try:
+        # Nothing of an object is kept while the thread is idle.
+        while _serve_one(thread):
+            pass
+    finally:
+        # An exception that is kept has this frame.
+        del thread
 
 
-def _serve_one(queue: CallQueue, is_new: bool) -> bool:
-    taken = queue.take(is_new)
+def _serve_one(thread: CallThread) -> bool:
+    taken = thread.take()
     if taken is None:
         return False
     call, function, first, end = taken
-    if lacking := queue.lacking():
-        start(queue, lacking)
     try:
-        answer = function(first, end)
-    except BaseException as error:
-        # Without this frame, which has the call, which has the exception.
-        trace = error.__traceback__
-        call.fail(error.with_traceback(trace.tb_next if trace else None))
-    else:
-        call.answer(answer)
+        start(thread.lacking())
+        try:
+            answer = function(first, end)
+        except BaseException as error:
+            call.fail(error)
+        else:
+            call.answer(answer)
+            del answer
+    finally:
+        # The frame of a function has this one, and an exception that frame: it would have the call, and so itself.
+        del thread, taken, call, function
     return True
 
 

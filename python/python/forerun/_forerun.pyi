@@ -13,7 +13,7 @@ from ._open import BufferedFile
 
 __all__ = [
     "Call",
-    "CallQueue",
+    "CallThread",
     "Engine",
     "Handle",
     "Rows",
@@ -129,12 +129,9 @@ _Announced = (
 )
 
 @final
-class CallQueue:
-    def take(
-        self, is_new: bool
-    ) -> tuple[Call, Callable[[int, int], Buffer], int, int] | None: ...
-    def lacking(self) -> int: ...
-    def not_started(self, threads: int) -> None: ...
+class CallThread:
+    def take(self) -> tuple[Call, Callable[[int, int], Buffer], int, int] | None: ...
+    def lacking(self) -> list[CallThread]: ...
 
 @final
 class Call:
