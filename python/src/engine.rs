@@ -18,7 +18,7 @@ use crate::errors;
 use crate::fork::OfThisProcess;
 use crate::hint;
 use crate::ledger;
-use crate::release::{begin_the_end, is_over, over, released, wait_for_the_others};
+use crate::release::{begin_the_end, is_ending, is_over, over, released, wait_for_the_others};
 use crate::settings::{Choices, size};
 use crate::stores::Stores;
 
@@ -65,6 +65,10 @@ impl Engine {
             calls: Arc::default(),
             announced: Announced::default(),
         });
+        if is_ending() {
+            // No thread calls functions any more.
+            running.calls.close();
+        }
         let mut engines = ENGINES.lock().unwrap_or_else(PoisonError::into_inner);
         engines.retain(|engine| engine.get().is_some_and(|e| e.strong_count() > 0));
         engines.push(OfThisProcess::new(Arc::downgrade(&running)));

@@ -39,9 +39,14 @@ pub(crate) fn is_main_thread() -> bool {
     gettid() == getpid()
 }
 
+/// Whether the end of the process has begun.
+pub(crate) fn is_ending() -> bool {
+    ENDING.load(Ordering::Relaxed)
+}
+
 /// Whether this thread must not go on: its process is ending.
 pub(crate) fn is_over() -> bool {
-    ENDING.load(Ordering::Relaxed) && !is_main_thread()
+    is_ending() && !is_main_thread()
 }
 
 /// How a thread ends whose process is ending: without a word, as threads of Python do then.

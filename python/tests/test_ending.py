@@ -1,5 +1,6 @@
 """The end of a process, interrupts, and interpreters that are refused."""
 
+import errno
 import signal
 import socket
 import subprocess
@@ -125,6 +126,24 @@ def test_no_thread_stays_in_a_call_of_ours_once_the_engines_have_ended():
     )
     ended = run(program)
     assert (ended.stdout, ended.stderr) == ("False {'SystemExit'}\n", "")
+
+
+def test_a_first_fetch_once_the_engines_have_ended_is_an_error_and_the_process_ends():
+    program = """
+import atexit
+def late():
+    try:
+        with fsspec.open("forerun::memory://a") as file:
+            file.read(3)
+    except OSError as error:
+        print(error.errno)
+# It is called after those of modules that are imported later.
+atexit.register(late)
+import fsspec, forerun.fsspec
+fsspec.filesystem("memory").pipe("/a", b"abcdef")
+"""
+    ended = run(program)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, f"{errno.ESHUTDOWN}\n", "")
 
 
 SILENT = """
