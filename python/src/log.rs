@@ -2,7 +2,7 @@
 //!
 //! Threads of the engine run no Python code, so that `logging` cannot have them.
 
-use std::io;
+use std::io::{self, Write};
 
 use pyo3::prelude::*;
 use tracing_subscriber::filter::{LevelFilter, Targets};
@@ -11,6 +11,20 @@ use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, fmt};
 
 use crate::errors::value;
+
+/// The file of stderr, without the lock of the standard library: a thread of an engine may have that while it waits for
+/// the reader of a pipe, and a child process that is forked meanwhile would wait for ever.
+struct Stderr;
+
+impl Write for Stderr {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        Ok(rustix::io::write(io::stderr(), line)?)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
 
 /// Writes messages of these levels to stderr from now on. Of two calls the first counts.
 ///
@@ -33,7 +47,9 @@ pub(crate) fn log(levels: &str) -> PyResult<()> {
     }
     let filter: Targets = levels.parse().map_err(|_| refused())?;
     let lines = fmt::layer()
-        .with_writer(io::stderr)
+        .with_writer(|| Stderr)
+        // Its own messages are written under the lock.
+        .log_internal_errors(false)
         .with_ansi(false)
         .without_time();
     let set = tracing_subscriber::registry().with(lines.with_filter(filter));

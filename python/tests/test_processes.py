@@ -149,6 +149,97 @@ def test_an_interrupt_ends_a_read_that_waits_for_a_server():
     assert handle.pread(4096, 0) == b"x" * 4096
 
 
+FORKING = """
+import os, signal, socket, sys, threading, forerun
+from forerun._forerun import Handle
+class Over(BaseException):
+    pass
+parent, asked, never = os.getpid(), threading.Event(), threading.Event()
+def fetch(start, end):
+    if os.getpid() == parent:
+        asked.set()
+        never.wait()
+    return bytes(end - start)
+def handler(*_):
+    child = os.fork()
+    if child:
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+        raise Over
+    # It would wait for ever.
+    signal.alarm(600)
+signal.signal(signal.SIGUSR1, handler)
+engine = forerun.Engine(memory=4 << 20)
+handle = Handle.fetched(engine, fetch, "o", "1", 1 << 20)
+server = socket.create_server(("127.0.0.1", 0))
+address = f"http://127.0.0.1:{server.getsockname()[1]}/object"
+def signals(wait):
+    def send():
+        _kept = wait()
+        os.kill(parent, signal.SIGUSR1)
+        never.wait()
+    threading.Thread(target=send, daemon=True).start()
+def refused(call):
+    try:
+        call()
+    except RuntimeError as error:
+        assert "forked" in str(error)
+        return True
+"""
+
+AMID = {
+    "a read": "signals(asked.wait); held = handle.pread(4, 0) == bytes(4)",
+    "a turn": "threading.Thread(target=handle.read, args=(4,), daemon=True).start(); asked.wait();"
+    "signals(lambda: None); held = handle.read(4) == bytes(4)",
+    "an opening": "signals(server.accept); held = refused(lambda: forerun.open(address, engine=engine))",
+    "an announcement": "signals(server.accept); held = refused(lambda: engine.hint([(address, 0, 1)]))",
+}
+
+
+@pytest.mark.parametrize("amid", AMID)
+def test_a_child_that_a_handler_of_a_signal_forks_amid_a_call_goes_on(amid):
+    program = f"{FORKING}try:\n    {AMID[amid]}\nexcept Over:\n    os._exit(0)\nos._exit(0 if held else 1)\n"
+    command = [sys.executable, "-c", program]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=1200, check=False)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "0\n", "")
+
+
+def test_a_child_that_is_forked_while_a_message_waits_for_its_reader_has_messages_too(path):
+    program = textwrap.dedent(
+        f"""
+        import fcntl, os, signal, sys, threading, forerun
+        def read():
+            with forerun.open({str(path)!r}, engine=forerun.Engine(memory=4 << 20)) as file:
+                return file.read(10)
+        reads, writes = os.pipe()
+        fcntl.fcntl(writes, fcntl.F_SETPIPE_SZ, 4096)
+        os.dup2(writes, 2)
+        os.set_blocking(2, False)
+        try:
+            while True:
+                os.write(2, b"x")
+        except BlockingIOError:
+            os.set_blocking(2, True)
+        thread = threading.Thread(target=read, daemon=True)
+        thread.start()
+        waiting = 0
+        while waiting < 1000:
+            with open(f"/proc/self/task/{{thread.native_id}}/stat") as stat:
+                waiting = waiting + 1 if stat.read().rsplit(") ", 1)[1].startswith("S") else 0
+        child = os.fork()
+        if child == 0:
+            # It would wait for ever.
+            signal.alarm(600)
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+            os._exit(0 if len(read()) == 10 else 1)
+        print(thread.is_alive(), os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+        os._exit(0)
+        """
+    )
+    command, settings = [sys.executable, "-c", program], {**os.environ, "FORERUN_LOG": "trace"}
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=1200, check=False, env=settings)
+    assert (ended.returncode, ended.stdout) == (0, "True 0\n")
+
+
 def test_a_process_ends_with_reads_in_flight(path):
     program = textwrap.dedent(
         f"""
