@@ -1,6 +1,9 @@
 """Threads for calls side by side."""
 
+import contextlib
 import gc
+import itertools
+import sys
 import threading
 import time
 import weakref
@@ -10,7 +13,9 @@ import pytest
 from fsspec.spec import AbstractFileSystem
 
 import forerun.fsspec  # noqa: F401
+from forerun import _threads
 from forerun._threads import Threads
+from test_calls import ends
 
 
 @pytest.fixture
@@ -55,6 +60,40 @@ def test_a_call_that_fails_leaves_nothing_behind_without_a_collection(call, ends
         pool.submit(int).result()
     del argument
     assert lives() is None
+
+
+@contextlib.contextmanager
+def interrupted_at(step, files):
+    """An interrupt behind so many lines of these files, as one that a signal's handler raises. Whether there were as many."""
+    lines, was_reached = itertools.count(), []
+
+    def trace(frame, event, _arg):
+        if event != "call" and frame.f_code.co_filename in files and next(lines) == step:
+            was_reached.append(True)
+            raise KeyboardInterrupt
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        yield was_reached
+    except KeyboardInterrupt:
+        pass
+    finally:
+        sys.settrace(before)
+
+
+def test_an_interrupt_at_any_line_leaves_a_pool_that_takes_calls():
+    for step in itertools.count():
+        pool = Threads(4)
+        pool.submit(int).result()
+        with interrupted_at(step, [_threads.__file__, threading.__file__]) as was_reached:
+            pool.submit(int)
+        assert ends(lambda pool=pool: pool.submit(int).result()) == 0
+        pool.shutdown(wait=False)
+        if not was_reached:
+            break
+    assert step > 0
 
 
 class Lacks(AbstractFileSystem):

@@ -12,7 +12,7 @@ import functools
 import threading
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Any
 
 _Call = tuple["Future[Any]", Callable[[], Any]]
@@ -26,13 +26,16 @@ class Threads(Executor):
         self._started: list[threading.Thread] = []
         self._starting = threading.Lock()
         self._calls: SimpleQueue[_Call | None] = SimpleQueue()
-        self._idle = threading.Semaphore(0)
+        # Without a lock of Python, which an interrupt could leave locked.
+        self._idle: SimpleQueue[None] = SimpleQueue()
 
     def submit(self, call: Callable[..., Any], /, *args: Any, **kwargs: Any) -> "Future[Any]":
         """Has a thread make a call. Raises `RuntimeError` if the system gives none."""
         future: Future[Any] = Future()
         self._calls.put((future, functools.partial(call, *args, **kwargs)))
-        if not self._idle.acquire(blocking=False):
+        try:
+            self._idle.get_nowait()
+        except Empty:
             self._start()
         return future
 
@@ -62,10 +65,10 @@ class Threads(Executor):
         self.shutdown(wait=kind is None or issubclass(kind, Exception))
 
 
-def _serve(calls: "SimpleQueue[_Call | None]", idle: threading.Semaphore) -> None:
+def _serve(calls: "SimpleQueue[_Call | None]", idle: "SimpleQueue[None]") -> None:
     # Nothing of a call is kept while the thread is idle.
     while _serve_one(calls):
-        idle.release()
+        idle.put(None)
 
 
 def _serve_one(calls: "SimpleQueue[_Call | None]") -> bool:
