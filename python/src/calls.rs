@@ -30,6 +30,7 @@ use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyByteArray, PyBytes};
 use rustix::thread::gettid;
 
+use crate::deferred::{Deferred, drop_deferred};
 use crate::fetch::{EAGAIN, EBADF, EIO, ESHUTDOWN, Failed, Object};
 use crate::fork::OfThisProcess;
 use crate::release::released;
@@ -50,16 +51,28 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn this_thread() -> u32 {
+/// The system's number of this thread.
+pub(crate) fn this_thread() -> u32 {
     gettid().as_raw_nonzero().get().unsigned_abs()
 }
 
 /// For `gc.callbacks`: a collection begins or ends on this thread.
 #[pyfunction]
-#[pyo3(signature = (phase, _info, /))]
-pub(crate) fn collecting(phase: &str, _info: &Bound<'_, PyAny>) {
+#[pyo3(signature = (phase, info, /))]
+pub(crate) fn collecting(phase: &str, info: &Bound<'_, PyAny>) {
     let thread = if phase == "start" { this_thread() } else { 0 };
     COLLECTING.store(thread, Ordering::Relaxed);
+    drop_deferred(info.py());
+}
+
+/// Whether this thread collects garbage.
+pub(crate) fn is_collecting(thread: u32) -> bool {
+    COLLECTING.load(Ordering::Relaxed) == thread
+}
+
+/// Whether no thread collects garbage.
+pub(crate) fn is_none_collecting() -> bool {
+    is_collecting(0)
 }
 
 /// The calls of an engine that no thread has taken. See the [module](self).
@@ -93,7 +106,7 @@ struct Asked {
     answered: Condvar,
 }
 
-type Answer = Result<PyBackedBytes, i32>;
+type Answer = Result<Deferred<PyBackedBytes>, i32>;
 
 impl Asked {
     /// The first answer counts.
@@ -147,7 +160,7 @@ impl Calls {
                 _ => {}
             }
             let caller = asked.caller.load(Ordering::Relaxed);
-            if caller != 0 && caller == COLLECTING.load(Ordering::Relaxed) {
+            if caller != 0 && is_collecting(caller) {
                 asked.caller.store(0, Ordering::Relaxed);
                 self.put(asked.clone());
             }
@@ -314,7 +327,7 @@ impl Call {
         match answer {
             Ok(bytes) => {
                 object.succeeded(py, start..end);
-                asked.answer(Ok(bytes));
+                asked.answer(Ok(Deferred::new(bytes)));
             }
             Err(error) => asked.failed(py, error),
         }

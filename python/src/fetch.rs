@@ -30,11 +30,13 @@ use pyo3::types::PyWeakrefReference;
 use pyo3::{PyTraverseError, PyVisit};
 
 use crate::calls::Calls;
+use crate::deferred::Deferred;
 
-/// `errno(3)`: an error of input or output; a closed file; no threads; the process is ending.
+/// `errno(3)`: an error of input or output; a closed file; no threads; a wait that may not end; the process is ending.
 pub(crate) const EIO: i32 = 5;
 pub(crate) const EBADF: i32 = 9;
 pub(crate) const EAGAIN: i32 = 11;
+pub(crate) const EDEADLK: i32 = 35;
 pub(crate) const ESHUTDOWN: i32 = 108;
 
 /// Numbers of devices that are none of the system's begin here.
@@ -47,9 +49,9 @@ pub(crate) struct Object {
     pub(crate) bytes: u64,
     pub(crate) device: u64,
     pub(crate) requests: u32,
-    references: Py<References>,
-    /// To the same. None once the collector is about to take them apart.
-    alive: Py<PyWeakrefReference>,
+    references: Deferred<Py<References>>,
+    /// To the same. None once the collector is about to take them apart. Locked with the interpreter held.
+    alive: Mutex<Deferred<Py<PyWeakrefReference>>>,
 }
 
 /// The objects of Python that a source holds, as one object that the collector sees.
@@ -132,6 +134,10 @@ impl References {
     }
 }
 
+fn reference_to(references: &Bound<'_, References>) -> PyResult<Deferred<Py<PyWeakrefReference>>> {
+    Ok(Deferred::new(PyWeakrefReference::new(references)?.unbind()))
+}
+
 impl Object {
     pub(crate) fn new(
         function: Bound<'_, PyAny>,
@@ -151,15 +157,20 @@ impl Object {
             bytes,
             device,
             requests,
-            alive: PyWeakrefReference::new(&references)?.unbind(),
-            references: references.unbind(),
+            alive: Mutex::new(reference_to(&references)?),
+            references: Deferred::new(references.unbind()),
         })
     }
 
     /// None once the collector is about to take them apart.
     fn references<'py>(&self, py: Python<'py>) -> Option<Bound<'py, References>> {
-        self.alive.bind(py).upgrade()?;
+        let alive = self.alive().clone_ref(py);
+        alive.bind(py).upgrade()?;
         Some(self.references.bind(py).clone())
+    }
+
+    fn alive(&self) -> MutexGuard<'_, Deferred<Py<PyWeakrefReference>>> {
+        self.alive.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn function(&self, py: Python<'_>) -> Option<Py<PyAny>> {
@@ -232,7 +243,7 @@ impl Object {
 
     /// Shows the collector the references, as those of the one handle that calls this.
     pub(crate) fn visit(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(&self.references)
+        visit.call(&*self.references)
     }
 }
 

@@ -18,6 +18,7 @@ use pyo3::{PyTraverseError, PyVisit};
 
 use crate::announced::{Kept, Key};
 use crate::buffer::Writable;
+use crate::deferred::DropsDeferred;
 use crate::engine::{Engine, Running};
 use crate::errors;
 use crate::fetch::{DEVICE_MIN, EIO, Object};
@@ -48,6 +49,7 @@ pub(crate) struct Handle {
     modified: Option<SystemTime>,
     /// Locked with the interpreter held, and never across a release of it.
     state: Mutex<State>,
+    _drops: DropsDeferred,
 }
 
 /// The reader, until the file is closed.
@@ -66,6 +68,7 @@ impl Handle {
             place: Place::default(),
             lines: Lines::default(),
             state: Mutex::new(State::Open(OfThisProcess::new(reader))),
+            _drops: DropsDeferred,
         })
     }
 

@@ -28,6 +28,8 @@ use forerun_sim::count::policy::{Build, Policy};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
+use crate::deferred::Deferred;
+
 /// The parameter that is the number of a class.
 const CLASS: &str = "class";
 
@@ -185,7 +187,7 @@ const NONE: u64 = u64::MAX;
 #[derive(Debug)]
 struct OwnReclaim {
     class: u64,
-    object: Option<Object>,
+    object: Option<Deferred<Object>>,
     /// By frame, the block in it.
     blocks: Vec<u64>,
     count: u32,
@@ -255,7 +257,7 @@ impl OwnReclaim {
 
 impl Reclaim for OwnReclaim {
     fn begin(&mut self, frames: u32) {
-        self.object = Some(Object::new(self.class, frames.into()));
+        self.object = Some(Deferred::new(Object::new(self.class, frames.into())));
         self.blocks = vec![NONE; frames as usize];
     }
 
@@ -310,7 +312,7 @@ impl Reclaim for OwnReclaim {
 
 /// A counting policy. A block's number is its object's.
 struct OwnPolicy {
-    object: Object,
+    object: Deferred<Object>,
     capacity: u64,
     /// By object, its weight if it is resident.
     weights: Vec<u32>,
@@ -320,7 +322,7 @@ struct OwnPolicy {
 impl OwnPolicy {
     fn new(class: u64, capacity: u64) -> Self {
         Self {
-            object: Object::new(class, capacity),
+            object: Deferred::new(Object::new(class, capacity)),
             capacity,
             weights: Vec::new(),
             resident: 0,

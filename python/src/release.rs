@@ -22,6 +22,8 @@ use pyo3::prelude::*;
 use rustix::process::getpid;
 use rustix::thread::gettid;
 
+use crate::deferred::drop_deferred;
+
 /// How many threads are away. Changed with the interpreter held.
 static AWAY: AtomicU64 = AtomicU64::new(0);
 
@@ -95,8 +97,12 @@ pub(crate) fn released<T: Ungil>(py: Python<'_>, call: impl FnOnce() -> T + Ungi
     if is_over() {
         return Err(over());
     }
-    let _away = Away::new();
-    Ok(py.detach(call))
+    let answer = {
+        let _away = Away::new();
+        py.detach(call)
+    };
+    drop_deferred(py);
+    Ok(answer)
 }
 
 /// No thread but the main one goes away from now on.

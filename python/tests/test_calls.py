@@ -247,6 +247,26 @@ def test_a_fetch_that_failed_and_has_no_reader_is_collected_with_its_file(engine
     assert gone() is None
 
 
+def test_a_function_is_let_go_of_with_its_file_without_a_collection(engine):
+    def made():
+        owner = Owner()
+        file = Handle.fetched(engine, owner.fetch, f"let go {id(owner)}", "1", SIZE)
+        assert file.pread(10, 0) == bytes(10)
+        return weakref.ref(owner)
+
+    gc.collect()
+    gc.disable()
+    try:
+        gone = made()
+        until = time.monotonic() + WAIT
+        while gone() and time.monotonic() < until:
+            # Threads of the engine let go of the last answers; each call without the interpreter drops those.
+            engine.ledger()
+        assert gone() is None
+    finally:
+        gc.enable()
+
+
 def test_an_object_is_read_by_its_newest_function_and_the_one_before_is_collected(engine):
     calls = []
 
