@@ -16,6 +16,7 @@
 //! | `place`, `lines` | the position of a file, which threads use in turns, and its lines |
 //! | `waiting`, `release` | reads of servers, which an interrupt ends; threads without the interpreter |
 //! | `fork`, `deferred` | values that a child process must neither use nor drop; those that are dropped with the interpreter |
+//! | `turn` | the turn of a target, which bears one call at a time |
 //! | `buffer`, `settings`, `errors`, `ledger`, `log` | values of Python from and to those of the libraries; with `deferred` the only unsafe code is in `buffer` |
 //! | `simulate`, `sweep`, `own`, `reproduce` | runs and counts of the command line, sweeps, methods written in Python; a paper's claims |
 //!
@@ -48,6 +49,7 @@ mod settings;
 mod simulate;
 mod stores;
 mod sweep;
+mod turn;
 mod waiting;
 
 use pyo3::prelude::*;
@@ -72,6 +74,8 @@ mod _forerun {
     use crate::simulate::{Simulation, counted, options};
     #[pymodule_export]
     use crate::sweep::{Rows, failed_planned, planned, run_planned};
+    #[pymodule_export]
+    use crate::turn::Turn;
     #[pymodule_export]
     #[expect(non_upper_case_globals, reason = "a name of Python's")]
     const __version__: &str = env!("CARGO_PKG_VERSION");

@@ -2,12 +2,14 @@
 
 import contextlib
 import errno
+import gc
 import io
 import itertools
 import os
 import tarfile
 import threading
 import time
+import types
 import zipfile
 
 import fsspec
@@ -20,9 +22,11 @@ from fsspec.spec import AbstractBufferedFile, AbstractFileSystem
 import forerun
 import forerun.fsspec
 from forerun import _turns
+from forerun._forerun import Turn
 from forerun._turns import bears_calls
-from test_calls import collect_garbage_that_takes
+from test_calls import collect_garbage_that_takes, ends
 from test_processes import in_child
+from test_threads import interrupted_at
 
 SIZE = 2 << 20
 
@@ -109,20 +113,36 @@ def test_one_call_at_a_time_comes_to_a_target_without_coroutines(single, engine,
     assert single.most == 1
 
 
-def test_each_step_of_a_walk_and_the_end_of_a_transaction_have_a_turn(single, engine):
-    turn, steps = _turns.turn_of(single), []
+class Watched:
+    """A turn that tells whether it is taken."""
+
+    def __init__(self, turn):
+        self.turn, self.depth = turn, 0
+
+    def __enter__(self):
+        self.turn.__enter__()
+        self.depth += 1
+
+    def __exit__(self, *_):
+        self.depth -= 1
+        self.turn.__exit__()
+
+
+def test_each_step_of_a_walk_and_the_end_of_a_transaction_have_a_turn(single, engine, monkeypatch):
+    turn, steps = Watched(_turns.turn_of(single)), []
+    monkeypatch.setattr(_turns, "_lock_of", lambda _: turn)
 
     def walk(path, **_):
         for step in range(2):
-            steps.append(turn._lock._is_owned())
+            steps.append(turn.depth)
             yield step
 
-    single.walk, single.end_transaction = walk, lambda: steps.append(turn._lock._is_owned())
+    single.walk, single.end_transaction = walk, lambda: steps.append(turn.depth)
     fs = fsspec.filesystem("forerun", fs=single, engine=engine)
     for _ in fs.walk("/"):
-        assert not turn._lock._is_owned()
+        assert turn.depth == 0
     fs.end_transaction()
-    assert steps == [True] * 3
+    assert steps == [1] * 3
 
 
 def test_one_call_at_a_time_comes_to_it_by_the_cache_type_and_two_engines(single, engine, content):
@@ -264,7 +284,6 @@ def test_a_child_that_is_forked_while_a_target_is_called_calls_it_too(single, en
 
 def test_a_collection_in_a_call_that_waits_for_the_reader_is_an_error_and_no_hang(single, engine, content, monkeypatch):
     """As h5py's objects do: their destructor takes a lock that the reader holds. Another call would move the file of the first."""
-    monkeypatch.setattr(_turns, "_LOOK_SECONDS", 0.05)
     monkeypatch.setattr(_turns, "_COLLECTION_SECONDS", 0.5)
     lock, calls, collected = threading.Lock(), itertools.count(), threading.Event()
 
@@ -286,6 +305,43 @@ def test_a_collection_in_a_call_that_waits_for_the_reader_is_an_error_and_no_han
         collected.wait()
         assert read() == content[:10]
     assert single.most == 1
+
+
+def test_a_thread_has_its_turn_again_and_another_once_it_is_given_back_as_often():
+    turn, steps = Turn(1), []
+
+    def other():
+        with turn:
+            steps.append("other")
+
+    thread = threading.Thread(target=other)
+    with turn:
+        with turn:
+            thread.start()
+        steps.append("first")
+    thread.join()
+    assert steps == ["first", "other"]
+
+
+def test_an_interrupt_at_any_line_leaves_no_turn_taken(single):
+    def takes():
+        with _turns.turn_of(single):
+            return True
+
+    for step in itertools.count():
+        with interrupted_at(step, [_turns.__file__]) as was_reached:
+            with _turns.turn_of(single):
+                pass
+        assert ends(takes)
+        if not was_reached:
+            break
+    assert step > 0
+
+
+def test_the_collector_calls_no_python_code_of_ours():
+    """An interrupt amid a collection would be raised in that, and lost."""
+    ours = [call for call in gc.callbacks if call.__module__.startswith("forerun")]
+    assert ours and all(isinstance(call, types.BuiltinFunctionType) for call in ours)
 
 
 @pytest.fixture

@@ -14,9 +14,7 @@ Called by `forerun.fsspec` and `forerun._handles`.
 """
 
 import contextlib
-import errno
 import functools
-import gc
 import os
 import threading
 import weakref
@@ -29,6 +27,8 @@ from fsspec.implementations.dirfs import DirFileSystem
 from fsspec.implementations.local import LocalFileSystem
 from fsspec.implementations.memory import MemoryFileSystem
 from fsspec.spec import AbstractFileSystem
+
+from ._forerun import Turn
 
 _T = TypeVar("_T")
 
@@ -92,44 +92,13 @@ def _keeper(fs: AbstractFileSystem, path: str) -> tuple[AbstractFileSystem, str]
     return (fs, path) if isinstance(fs, CachingFileSystem) and all(map(bears_calls, below(fs))) else None
 
 
-class _Turn:
-    """A lock of a target. The thread that has it may collect garbage meanwhile, and wait for a lock of the reader (h5py's)."""
-
-    def __init__(self) -> None:
-        self._lock, self._holder = threading.RLock(), 0
-
-    def __enter__(self) -> None:
-        waited = 0.0
-        while not self._lock.acquire(timeout=_LOOK_SECONDS):
-            waited = waited + _LOOK_SECONDS if self._holder == _collector else 0.0
-            if waited >= _COLLECTION_SECONDS:
-                why = "the call before waits for a collection of garbage, and that perhaps for this reader"
-                raise OSError(errno.EDEADLK, why)
-        self._holder = threading.get_ident()
-
-    def __exit__(self, *_: object) -> None:
-        self._lock.release()
-
-
-_LOOK_SECONDS = 1.0
-# No collection that ends by itself takes as long.
+# A call that collects garbage may wait for a lock of the reader (h5py's). No collection that ends by itself takes as long.
 _COLLECTION_SECONDS = 10.0
-
-# The thread that collects garbage, if one does.
-_collector = -1
-
-
-def _collecting(phase: str, _info: dict[str, int]) -> None:
-    global _collector
-    _collector = threading.get_ident() if phase == "start" else -1
-
-
-gc.callbacks.append(_collecting)
 
 
 @of_each
-def _lock_of(fs: AbstractFileSystem) -> _Turn:
-    return _Turn()
+def _lock_of(fs: AbstractFileSystem) -> Turn:
+    return Turn(_COLLECTION_SECONDS)
 
 
 def turn_of(fs: AbstractFileSystem) -> Any:
@@ -143,7 +112,7 @@ def turn_of(fs: AbstractFileSystem) -> Any:
 
 
 @of_each
-def _openings(fs: AbstractFileSystem) -> tuple[threading.Lock, weakref.WeakValueDictionary[str, _Turn]]:
+def _openings(fs: AbstractFileSystem) -> tuple[threading.Lock, weakref.WeakValueDictionary[str, Turn]]:
     return threading.Lock(), weakref.WeakValueDictionary()
 
 
@@ -158,7 +127,7 @@ def opening_of(fs: AbstractFileSystem, path: str) -> Any:
         return _lock_of(keeper)
     lock, turns = _openings(keeper)
     with lock:
-        return turns.setdefault(keeper._strip_protocol(name), _Turn())
+        return turns.setdefault(keeper._strip_protocol(name), Turn(_COLLECTION_SECONDS))
 
 
 class _Alone:
