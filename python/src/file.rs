@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
+use std::mem;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
@@ -27,7 +28,7 @@ use crate::hint;
 use crate::lines::Lines;
 use crate::origin::{Opened, Origin};
 use crate::place::Place;
-use crate::release::{is_over, over, released};
+use crate::release::{forks, is_over, over, released};
 use crate::settings::{OFFSET_MAX, count, offset_from};
 use crate::stores::Stored;
 use crate::waiting::{self, Ended};
@@ -120,19 +121,28 @@ impl Handle {
     fn read_with(
         &self,
         py: Python<'_>,
-        read: impl FnOnce(&Running, &Reader) -> Ended + Send,
+        mut read: impl FnMut(&Running, &Reader) -> Ended + Send,
     ) -> PyResult<usize> {
-        let reader = self.reader(py)?;
-        let running = self.engine.get().running()?;
-        let ended = released(py, move || {
-            let ended = read(&running, &reader);
-            // The last ones close the file and end the engine, which may wait.
-            drop((reader, running));
-            ended
-        })?;
-        match ended {
-            Ended::Read(taken) => taken.map_err(|error| self.failed(py, &error)),
-            Ended::Interrupted(interrupt) => Err(interrupt),
+        loop {
+            let reader = self.reader(py)?;
+            let running = self.engine.get().running()?;
+            let before = forks();
+            let ended = released(py, || {
+                let ended = read(&running, &reader);
+                match forks() == before {
+                    // The last ones close the file and end the engine, which may wait.
+                    true => drop((reader, running)),
+                    // They are a parent's.
+                    false => mem::forget((reader, running)),
+                }
+                ended
+            })?;
+            match ended {
+                Ended::Read(taken) => return taken.map_err(|error| self.failed(py, &error)),
+                Ended::Interrupted(interrupt) => return Err(interrupt),
+                // With the engine of this process.
+                Ended::Forked => {}
+            }
         }
     }
 
@@ -418,7 +428,7 @@ impl Handle {
     fn close(&self, py: Python<'_>, keeps_hints: bool) {
         let closed = {
             let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-            std::mem::replace(&mut *state, State::Closed)
+            mem::replace(&mut *state, State::Closed)
         };
         let reader = match &closed {
             State::Open(reader) if !keeps_hints => reader.get(),

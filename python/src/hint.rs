@@ -15,6 +15,7 @@
 
 use std::collections::HashMap;
 use std::ffi::CString;
+use std::mem;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -33,11 +34,12 @@ use crate::announced::{Announced, Kept, Key, Reason};
 use crate::engine::{Engine, Running};
 use crate::errors::{self, OpenError};
 use crate::file::Handle;
+use crate::fork::OfThisProcess;
 use crate::origin::{Opened, Origin};
 use crate::release::{is_main_thread, released};
 use crate::settings::{OFFSET_MAX, count};
 use crate::stores::Version;
-use crate::waiting::SIGNALS_EVERY;
+use crate::waiting::{SIGNALS_EVERY, forked_amid};
 
 /// Files opened at once: as many as questions to a store are under way.
 const THREADS_MAX: usize = 64;
@@ -197,7 +199,7 @@ impl Order {
 struct Opening {
     /// The next to be opened, in the order of `numbers`.
     next: Arc<AtomicUsize>,
-    ended: Mutex<Receiver<Answer>>,
+    ended: OfThisProcess<Mutex<Receiver<Answer>>>,
     /// By their numbers: those that were opened, kept or refused.
     opened: Vec<Option<Result<Opened, String>>>,
 }
@@ -243,7 +245,7 @@ impl Opening {
         }
         Ok(Self {
             next,
-            ended: Mutex::new(ended),
+            ended: OfThisProcess::new(Mutex::new(ended)),
             opened,
         })
     }
@@ -251,8 +253,13 @@ impl Opening {
     /// Waits for this one.
     fn wait(&mut self, py: Python<'_>, number: usize) -> PyResult<()> {
         while self.opened[number].is_none() {
+            let Some(ended) = self.ended.get() else {
+                // The parent's: a child drops none of them.
+                mem::forget(mem::take(&mut self.opened));
+                return Err(forked_amid());
+            };
             let answer = released(py, || {
-                let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+                let ended = ended.lock().unwrap_or_else(PoisonError::into_inner);
                 ended.recv_timeout(SIGNALS_EVERY)
             })?;
             match answer {

@@ -48,8 +48,9 @@ impl Place {
     /// The exception of a signal's handler; the thread has the turn already, because a handler reads the file that it
     /// interrupted.
     pub(crate) fn turn(&self, py: Python<'_>) -> PyResult<Turn<'_>> {
-        let this = (forks(), thread::current().id());
         loop {
+            // A handler of a signal may have forked: in the child no thread has it.
+            let this = (forks(), thread::current().id());
             {
                 let mut state = self.state();
                 match state.turn.filter(|(forks, _)| *forks == this.0) {

@@ -9,6 +9,9 @@
 //!                   resident or failed --> read
 //! ```
 //!
+//! The handler of a signal may fork, and the child go on: its read begins again with an engine of its own, and other
+//! calls are errors.
+//!
 //! The engine goes on with the fetch that nothing waits for any more, and keeps its blocks.
 //!
 //! Handlers of signals run in the main thread alone. Reads of other threads are plain ones, which copy each
@@ -25,7 +28,8 @@ use forerun_io::{Driver, Reader};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
-use crate::release::{is_main_thread, released};
+use crate::fork::OfThisProcess;
+use crate::release::{forks, is_main_thread, released};
 
 /// How long a signal may remain unseen.
 pub(crate) const SIGNALS_EVERY: Duration = Duration::from_millis(50);
@@ -38,7 +42,7 @@ const PIECE_MAX: usize = 4 << 20;
 /// call goes on in a thread of its own, which must not run Python code, and its result is dropped.
 ///
 /// # Errors
-/// The exception of a signal's handler; no thread.
+/// The exception of a signal's handler; no thread; the handler forked, and this is the child.
 pub(crate) fn interruptible<T: Send + 'static>(
     py: Python<'_>,
     call: impl FnOnce() -> T + Send + 'static,
@@ -53,8 +57,9 @@ pub(crate) fn interruptible<T: Send + 'static>(
     };
     let thread = thread::Builder::new().name("forerun-call".into());
     thread.spawn(work)?;
-    let result = Mutex::new(result);
+    let result = OfThisProcess::new(Mutex::new(result));
     loop {
+        let result = result.get().ok_or_else(forked_amid)?;
         let answer = released(py, || {
             let result = result.lock().unwrap_or_else(PoisonError::into_inner);
             result.recv_timeout(SIGNALS_EVERY)
@@ -69,11 +74,20 @@ pub(crate) fn interruptible<T: Send + 'static>(
     }
 }
 
+/// The call of a process whose child this is has no thread here.
+pub(crate) fn forked_amid() -> PyErr {
+    PyRuntimeError::new_err(
+        "a handler of a signal forked this process amid the call, which its parent goes on with",
+    )
+}
+
 /// How a read ended.
 pub(crate) enum Ended {
     Read(io::Result<usize>),
     /// The exception of the signal's handler.
     Interrupted(PyErr),
+    /// The signal's handler forked, and this is the child, which has no thread that completes the read.
+    Forked,
 }
 
 /// Reads at an offset, as often as it takes: less than asked for is the end of the file, and an error behind
@@ -135,6 +149,7 @@ fn awaited(reader: &Reader, into: &mut [u8], offset: u64) -> Ended {
     };
     reader.when_resident(offset, into.len(), true, call);
     let (is_there, called) = &*there;
+    let before = forks();
     loop {
         let waiting = is_there.lock().unwrap_or_else(PoisonError::into_inner);
         let waited = called.wait_timeout_while(waiting, SIGNALS_EVERY, |is_there| !*is_there);
@@ -146,6 +161,9 @@ fn awaited(reader: &Reader, into: &mut [u8], offset: u64) -> Ended {
         drop(is_there);
         if let Err(interrupt) = Python::attach(|py| py.check_signals()) {
             return Ended::Interrupted(interrupt);
+        }
+        if forks() != before {
+            return Ended::Forked;
         }
     }
 }

@@ -178,6 +178,13 @@ def signals(wait):
         os.kill(parent, signal.SIGUSR1)
         never.wait()
     threading.Thread(target=send, daemon=True).start()
+def is_amid():
+    # A thread of Python gives the interpreter away behind a line's calls, and in them.
+    while sys._current_frames()[threading.main_thread().ident].f_lineno != int(sys.argv[1]):
+        pass
+def another_reads():
+    threading.Thread(target=handle.read, args=(4,), daemon=True).start()
+    asked.wait()
 def refused(call):
     try:
         call()
@@ -186,19 +193,20 @@ def refused(call):
         return True
 """
 
+# The signal's time, and the call on a line of its own.
 AMID = {
-    "a read": "signals(asked.wait); held = handle.pread(4, 0) == bytes(4)",
-    "a turn": "threading.Thread(target=handle.read, args=(4,), daemon=True).start(); asked.wait();"
-    "signals(lambda: None); held = handle.read(4) == bytes(4)",
-    "an opening": "signals(server.accept); held = refused(lambda: forerun.open(address, engine=engine))",
-    "an announcement": "signals(server.accept); held = refused(lambda: engine.hint([(address, 0, 1)]))",
+    "a read": ("signals(asked.wait)", "held = handle.pread(4, 0) == bytes(4)"),
+    "a turn": ("another_reads(); signals(is_amid)", "held = handle.read(4) == bytes(4)"),
+    "an opening": ("signals(server.accept)", "held = refused(lambda: forerun.open(address, engine=engine))"),
+    "an announcement": ("signals(server.accept)", "held = refused(lambda: engine.hint([(address, 0, 1)]))"),
 }
 
 
 @pytest.mark.parametrize("amid", AMID)
 def test_a_child_that_a_handler_of_a_signal_forks_amid_a_call_goes_on(amid):
-    program = f"{FORKING}try:\n    {AMID[amid]}\nexcept Over:\n    os._exit(0)\nos._exit(0 if held else 1)\n"
-    command = [sys.executable, "-c", program]
+    begin = f"{FORKING}try:\n    {AMID[amid][0]}\n    "
+    program = f"{begin}{AMID[amid][1]}\nexcept Over:\n    os._exit(0)\nos._exit(0 if held else 1)\n"
+    command = [sys.executable, "-c", program, str(begin.count("\n") + 1)]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=1200, check=False)
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "0\n", "")
 
