@@ -11,6 +11,8 @@
 //! file's handle, and takes them apart where nothing else refers to them, in any order: a function without its
 //! variables crashes the process where it is called. Before that it ends all weak references to them. So a source,
 //! which the collector cannot see, has its function by a weak reference: `EBADF`, on which another file's is asked.
+//! Where a finalizer of the garbage has kept it, a read by its open handle makes the weak reference anew, behind the
+//! collection: one that was made amid it would not end, so that reads of finalizers themselves are errors.
 //! ```text
 //! Handle -> Object -> References -> function -> the file's owner -> Handle    one cycle of garbage
 //! engine -> source -> Object ~weak~> References                               none once that is found
@@ -29,7 +31,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyWeakrefReference;
 use pyo3::{PyTraverseError, PyVisit};
 
-use crate::calls::Calls;
+use crate::calls::{Calls, is_none_collecting};
 use crate::deferred::Deferred;
 
 /// `errno(3)`: an error of input or output; a closed file; no threads; a wait that may not end; the process is ending.
@@ -171,6 +173,19 @@ impl Object {
 
     fn alive(&self) -> MutexGuard<'_, Deferred<Py<PyWeakrefReference>>> {
         self.alive.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// For a read by a handle that is open: where a finalizer kept its garbage, the function is whole, and called again.
+    pub(crate) fn renew(&self, py: Python<'_>) -> PyResult<()> {
+        if self.references(py).is_some() {
+            return Ok(());
+        }
+        let renewed = reference_to(self.references.bind(py))?;
+        if is_none_collecting() {
+            let before = std::mem::replace(&mut *self.alive(), renewed);
+            drop(before);
+        }
+        Ok(())
     }
 
     pub(crate) fn function(&self, py: Python<'_>) -> Option<Py<PyAny>> {

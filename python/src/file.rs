@@ -126,6 +126,9 @@ impl Handle {
         loop {
             let reader = self.reader(py)?;
             let running = self.engine.get().running()?;
+            if let Origin::Fetched(object) = &self.origin {
+                object.renew(py)?;
+            }
             let before = forks();
             let ended = released(py, || {
                 let ended = read(&running, &reader);

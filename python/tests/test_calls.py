@@ -267,6 +267,30 @@ def test_a_function_is_let_go_of_with_its_file_without_a_collection(engine):
         gc.enable()
 
 
+def test_a_file_that_a_finalizer_keeps_is_read_once_the_collection_is_over(engine):
+    kept = []
+
+    class Keeps(Owner):
+        def __del__(self):
+            with pytest.raises(OSError) as raised:
+                self.file.pread(3, SIZE - 3)
+            kept.append((self, raised.value.errno))
+
+    def made():
+        owner = Keeps()
+        owner.file = Handle.fetched(engine, owner.fetch, f"kept {id(owner)}", "1", SIZE)
+        owner.file.pread(3, 0)
+
+    made()
+    until = time.monotonic() + WAIT
+    while not kept and time.monotonic() < until:
+        # A function that fetches ahead is in use as yet.
+        gc.collect()
+    owner, number = kept[0]
+    assert number == errno.EBADF
+    assert owner.file.pread(3, SIZE - 3) == bytes(3)
+
+
 def test_an_object_is_read_by_its_newest_function_and_the_one_before_is_collected(engine):
     calls = []
 
