@@ -13,18 +13,16 @@
 //! | `origin`, `stores`, `listed`, `fetch` | paths, addresses, listings, and functions that read ranges |
 //! | `calls` | fetch functions called on threads that Python started |
 //! | `hint`, `announced` | reads announced by file or by name, and the files that are kept open for them |
-//! | `place`, `lines` | the position of a file, which threads use in turns, and its lines |
+//! | `place`, `lines`, `turn` | the position of a file, which threads use in turns, and its lines; the turn of a target |
 //! | `waiting`, `release` | reads of servers, which an interrupt ends; threads without the interpreter |
 //! | `fork`, `deferred` | values that a child process must neither use nor drop; those that are dropped with the interpreter |
-//! | `turn` | the turn of a target, which bears one call at a time |
 //! | `buffer`, `settings`, `errors`, `ledger`, `log` | values of Python from and to those of the libraries; with `deferred` the only unsafe code is in `buffer` |
 //! | `simulate`, `sweep`, `own`, `reproduce` | runs and counts of the command line, sweeps, methods written in Python; a paper's claims |
 //!
-//! The interpreter is released around every read, open, hint and simulation, and held while a
-//! lock of this crate is held: a fork happens with the interpreter held, so that no lock of this
-//! crate is ever copied locked (but those of [`calls`], which a child process does not use), nor PyO3's of objects
-//! that are dropped without it: those are [deferred](mod@deferred). Under a lock nothing is called, no exception is
-//! made and no object dropped: each may run Python code.
+//! The interpreter is released around every read, open, hint and simulation, and held while a lock of this crate is held: a
+//! fork happens with the interpreter held, so that no such lock is ever copied locked (but those of [`calls`], which a child
+//! process does not use), nor PyO3's of objects that are dropped without it: those are [`deferred`]. Under a lock
+//! nothing is called, no exception is made and no object dropped: each may run Python code.
 
 mod announced;
 mod buffer;

@@ -23,7 +23,7 @@ use crate::fetch::EDEADLK;
 use crate::release::{is_main_thread, released};
 use crate::waiting::SIGNALS_EVERY;
 
-/// A lock of a target. See the [module](self).
+/// A lock of a target.
 #[pyclass(frozen, weakref, module = "forerun")]
 pub(crate) struct Turn {
     state: Mutex<State>,

@@ -36,7 +36,12 @@ const NAMELESS: &str = "manager helper util common handler processor data info";
 const SOURCES: &[&str] = &["crates/", "python/src/"];
 
 /// Crates and files in which unsafe code may stand.
-const UNSAFE_CRATES: &[&str] = &["crates/io/", "crates/watch/", "python/src/buffer.rs"];
+const UNSAFE_CRATES: &[&str] = &[
+    "crates/io/",
+    "crates/watch/",
+    "python/src/buffer.rs",
+    "python/src/deferred.rs",
+];
 
 /// Crate roots in which the compiler itself refuses unsafe code.
 const FORBID_ROOTS: &[&str] = &[
