@@ -30,7 +30,7 @@ use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyByteArray, PyBytes};
 use rustix::thread::gettid;
 
-use crate::deferred::{Deferred, drop_deferred};
+use crate::deferred::{Deferred, drop_deferred, has_deferred};
 use crate::fetch::{EAGAIN, EBADF, EIO, ESHUTDOWN, Failed, Object};
 use crate::fork::OfThisProcess;
 use crate::release::released;
@@ -263,6 +263,18 @@ pub(crate) struct CallThread {
 
 #[pymethods]
 impl CallThread {
+    /// Whether objects are to be let go of first, on a thread that no call waits for.
+    #[expect(clippy::unused_self, reason = "a method of Python")]
+    fn has_deferred(&self) -> bool {
+        has_deferred()
+    }
+
+    /// Lets go of them.
+    #[expect(clippy::unused_self, reason = "a method of Python")]
+    fn drop_deferred(&self, py: Python<'_>) {
+        drop_deferred(py);
+    }
+
     /// Waits for the next call. None if the thread is to end.
     fn take(&self, py: Python<'_>) -> PyResult<Option<Taken>> {
         let Some(calls) = self.calls.get() else {

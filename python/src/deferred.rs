@@ -9,14 +9,19 @@
 //!
 //! ```text
 //! thread of an engine   drop -> add -> [list]
-//! thread of Python      back from a call without the interpreter, a collection begins   <- all, dropped
+//! thread of Python      before it waits for a call, a file is let go of, a collection begins   <- all, dropped
 //! ```
+//!
+//! Their code may wait for a lock that a reader holds, or read: it runs where none of ours waits for it, and not where
+//! an interrupt would be lost in it. At the end of the process they stay.
 
 use std::ops::Deref;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 use pyo3::prelude::*;
+
+use crate::release::{Away, is_ending};
 
 static LIST: AtomicPtr<Node> = AtomicPtr::new(ptr::null_mut());
 
@@ -67,11 +72,17 @@ impl<T: Send> Drop for Deferred<T> {
     }
 }
 
-/// Drops all that was let go of until now.
-pub(crate) fn drop_deferred(_: Python<'_>) {
-    if LIST.load(Ordering::Relaxed).is_null() {
+/// Whether something was let go of.
+pub(crate) fn has_deferred() -> bool {
+    !LIST.load(Ordering::Relaxed).is_null()
+}
+
+/// Drops all that was let go of until now. The end of the process waits for that as for a call.
+pub(crate) fn drop_deferred(py: Python<'_>) {
+    if !has_deferred() || is_ending() {
         return;
     }
+    let _away = Away::new(py);
     let mut first = LIST.swap(ptr::null_mut(), Ordering::Acquire);
     while !first.is_null() {
         // SAFETY: each node of the list is of `Box::into_raw`, was added once, and is complete by the order of the

@@ -28,7 +28,7 @@ use forerun_sim::count::policy::{Build, Policy};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
-use crate::deferred::Deferred;
+use crate::deferred::{Deferred, drop_deferred};
 
 /// The parameter that is the number of a class.
 const CLASS: &str = "class";
@@ -130,6 +130,8 @@ impl Object {
     /// An object for so many blocks, or bytes.
     fn new(class: u64, capacity: u64) -> Self {
         let made = Python::attach(|py| {
+            // Those of the runs before.
+            drop_deferred(py);
             let found = {
                 let classes = CLASSES.lock().unwrap_or_else(PoisonError::into_inner);
                 classes.1.get(&class).map(|class| class.clone_ref(py))

@@ -22,8 +22,6 @@ use pyo3::prelude::*;
 use rustix::process::getpid;
 use rustix::thread::gettid;
 
-use crate::deferred::drop_deferred;
-
 /// How many threads are away. Changed with the interpreter held.
 static AWAY: AtomicU64 = AtomicU64::new(0);
 
@@ -71,10 +69,10 @@ pub(crate) fn forks() -> u64 {
 }
 
 /// Counts this thread as away, and at its drop as back; the interpreter is held at both.
-struct Away(u64);
+pub(crate) struct Away(u64);
 
 impl Away {
-    fn new() -> Self {
+    pub(crate) fn new(_: Python<'_>) -> Self {
         AWAY.fetch_add(1, Ordering::Relaxed);
         Self(forks())
     }
@@ -97,12 +95,8 @@ pub(crate) fn released<T: Ungil>(py: Python<'_>, call: impl FnOnce() -> T + Ungi
     if is_over() {
         return Err(over());
     }
-    let answer = {
-        let _away = Away::new();
-        py.detach(call)
-    };
-    drop_deferred(py);
-    Ok(answer)
+    let _away = Away::new(py);
+    Ok(py.detach(call))
 }
 
 /// No thread but the main one goes away from now on.

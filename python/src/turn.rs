@@ -1,14 +1,17 @@
 //! The class `Turn`: a lock of a target, which bears one call at a time.
 //!
 //! Problem: a lock of Python (`threading.RLock`) in a class of Python stays locked where an interrupt comes between the
-//! lock and the `try` around it. A `with` looks at no signal between `__enter__` of a builtin and its body, and this one
-//! looks only while it does not have the turn.
+//! lock and the `try` around it. Up to Python 3.13 a `with` looks at no signal between `__enter__` of a builtin and its
+//! body, and this one looks only while it does not have the turn.
 //!
-//! The thread that has a turn may collect garbage meanwhile, and wait for a lock of the reader (h5py's): a wait
-//! for such a thread ends with an error. A thread that has the turn has it again; in a forked child it is free.
+//! Threads have it in the order in which they came: one that gives it back has the interpreter, which the next one
+//! waits for, and would take it again and again. One that collects garbage meanwhile may wait for a lock of the
+//! reader (h5py's): a wait for such a thread ends with an error. A thread that has the turn has it again; in a forked
+//! child it is free.
 //!
 //! The lock of the state is held with the interpreter, and never across a release of it: see [`crate`].
 
+use std::collections::VecDeque;
 use std::process;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{self, Thread};
@@ -23,6 +26,9 @@ use crate::fetch::EDEADLK;
 use crate::release::{is_main_thread, released};
 use crate::waiting::SIGNALS_EVERY;
 
+/// How soon a thread that is not interrupted sees that the one before collects garbage.
+const LOOK: Duration = Duration::from_secs(1);
+
 /// A lock of a target.
 #[pyclass(frozen, weakref, module = "forerun")]
 pub(crate) struct Turn {
@@ -31,41 +37,69 @@ pub(crate) struct Turn {
     collection_max: Duration,
 }
 
+/// Of this process; that of a parent counts for nothing.
 #[derive(Default)]
 struct State {
-    /// Whose turn it is: a process and a thread of it.
-    holder: Option<(u32, u32)>,
-    /// How often it has been taken by that thread.
+    process: u32,
+    /// The thread that has the turn, or had it last.
+    holder: u32,
+    /// How often it has been taken by that thread: free if not at all.
     depth: u32,
-    waiting: Vec<Thread>,
+    /// Those that wait for it, with their numbers, the next one first.
+    waiting: VecDeque<(u32, Thread)>,
 }
 
-/// This thread, in no other process.
-fn this() -> (u32, u32) {
-    (process::id(), this_thread())
+impl State {
+    fn wake_next(&self) {
+        if let Some((_, next)) = self.waiting.front().filter(|_| self.depth == 0) {
+            next.unpark();
+        }
+    }
 }
 
 impl Turn {
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let process = process::id();
+        if state.process != process {
+            *state = State {
+                process,
+                ..State::default()
+            };
+        }
+        state
     }
 
-    /// Takes the turn, unless another thread has it: that one.
+    /// Takes the turn, unless other threads come before: the one that has it, or will.
     fn take(&self) -> Option<u32> {
-        let this = this();
+        let this = this_thread();
         let mut state = self.state();
-        match state.holder.filter(|(process, _)| *process == this.0) {
-            Some(holder) if holder != this => {
-                let thread = thread::current();
-                if state.waiting.iter().all(|other| other.id() != thread.id()) {
-                    state.waiting.push(thread);
-                }
-                return Some(holder.1);
-            }
-            Some(_) => state.depth += 1,
-            None => (state.holder, state.depth) = (Some(this), 1),
+        if state.depth > 0 && state.holder == this {
+            state.depth += 1;
+            return None;
         }
-        None
+        let next = state.waiting.front().map_or(this, |(next, _)| *next);
+        if state.depth == 0 && next == this {
+            state.waiting.pop_front();
+            (state.holder, state.depth) = (this, 1);
+            return None;
+        }
+        if state.waiting.iter().all(|(other, _)| *other != this) {
+            state.waiting.push_back((this, thread::current()));
+        }
+        Some(if state.depth > 0 { state.holder } else { next })
+    }
+}
+
+/// A wait for the turn, whether it ends with that or not.
+struct Wait<'a>(&'a Turn);
+
+impl Drop for Wait<'_> {
+    fn drop(&mut self) {
+        let this = this_thread();
+        let mut state = self.0.state();
+        state.waiting.retain(|(thread, _)| *thread != this);
+        state.wake_next();
     }
 }
 
@@ -79,8 +113,15 @@ impl Turn {
         }
     }
 
+    /// How many threads wait for it.
+    #[getter]
+    fn waiting(&self) -> usize {
+        self.state().waiting.len()
+    }
+
     /// Waits for the turn.
     fn __enter__(&self, py: Python<'_>) -> PyResult<()> {
+        let _wait = Wait(self);
         let mut collects_since = None;
         while let Some(holder) = self.take() {
             collects_since = match is_collecting(holder) {
@@ -91,8 +132,10 @@ impl Turn {
                 let why = "the call before waits for a collection of garbage, and that perhaps for this reader";
                 return Err(PyOSError::new_err((EDEADLK, why)));
             }
-            released(py, || thread::park_timeout(SIGNALS_EVERY))?;
-            if is_main_thread() {
+            let is_main = is_main_thread();
+            let look = if is_main { SIGNALS_EVERY } else { LOOK };
+            released(py, || thread::park_timeout(look))?;
+            if is_main {
                 py.check_signals()?;
             }
         }
@@ -101,19 +144,11 @@ impl Turn {
 
     #[pyo3(signature = (*_error))]
     fn __exit__(&self, _error: &Bound<'_, PyTuple>) {
-        let waiting = {
-            let mut state = self.state();
-            // A forked child has not what its parent took.
-            if state.holder != Some(this()) {
-                return;
-            }
+        let mut state = self.state();
+        // A forked child has not what its parent took.
+        if state.depth > 0 && state.holder == this_thread() {
             state.depth -= 1;
-            if state.depth > 0 {
-                return;
-            }
-            state.holder = None;
-            std::mem::take(&mut state.waiting)
-        };
-        waiting.iter().for_each(Thread::unpark);
+            state.wake_next();
+        }
     }
 }

@@ -1,6 +1,7 @@
 """Reclaim methods written in Python, beside the command line's own: in counts, simulations and options of both."""
 
 import functools
+import gc
 import random
 import time
 import typing
@@ -56,6 +57,29 @@ def test_a_policy_of_ones_own_counts_as_the_listed_one(tmp_path, seed):
     assert len(own) == len(listed) == 4
     for one, other in zip(own, listed):
         assert {**one, "policy": ""} == {**other, "policy": ""}
+
+
+def test_an_object_of_a_run_lives_as_long_as_that(tmp_path):
+    class Alive(LRU):
+        now = most = 0
+
+        def __init__(self, capacity):
+            super().__init__(capacity)
+            Alive.now += 1
+            Alive.most = max(Alive.most, Alive.now)
+
+        def __del__(self):
+            Alive.now -= 1
+
+    trace = numbers(tmp_path, 1, count=2000)
+    gc.disable()
+    try:
+        rows = forerun.count(trace=trace, policy=[Alive], cache=list(range(1, 21)))
+    finally:
+        gc.enable()
+    assert len(rows) == 20
+    # That of a run is let go of as the next one begins.
+    assert Alive.most <= 2
 
 
 def test_policies_of_one_name_are_refused_by_it(tmp_path):

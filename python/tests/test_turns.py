@@ -24,7 +24,7 @@ import forerun.fsspec
 from forerun import _turns
 from forerun._forerun import Turn
 from forerun._turns import bears_calls
-from test_calls import collect_garbage_that_takes, ends
+from test_calls import WAIT, collect_garbage_that_takes, ends
 from test_processes import in_child
 from test_threads import interrupted_at
 
@@ -321,6 +321,70 @@ def test_a_thread_has_its_turn_again_and_another_once_it_is_given_back_as_often(
         steps.append("first")
     thread.join()
     assert steps == ["first", "other"]
+
+
+def test_threads_have_their_turns_in_the_order_in_which_they_asked():
+    turn, order = Turn(1), []
+
+    def once(number):
+        with turn:
+            order.append(number)
+
+    threads = [threading.Thread(target=once, args=(number,)) for number in range(8)]
+    with turn:
+        for number, thread in enumerate(threads):
+            thread.start()
+            until = time.monotonic() + WAIT
+            while turn.waiting <= number and time.monotonic() < until:
+                time.sleep(0.001)
+            assert turn.waiting == number + 1
+        # Given back with the interpreter held, and asked for at once.
+        turn.__exit__()
+        turn.__enter__()
+        order.append("again")
+    for thread in threads:
+        thread.join(WAIT)
+    assert order == [*range(8), "again"]
+
+
+def test_a_wait_that_is_given_up_holds_up_no_other():
+    turn, order = Turn(0), []
+    collects, ended = threading.Event(), threading.Event()
+
+    class Garbage:
+        def __init__(self):
+            self.me = self
+
+        def __del__(self):
+            with turn:
+                collects.set()
+                ended.wait(WAIT)
+
+    def collect():
+        Garbage()
+        gc.collect()
+
+    def gives_up():
+        with pytest.raises(OSError, match="collection"), turn:
+            pass
+        order.append("given up")
+
+    def waits():
+        with turn:
+            order.append("had")
+
+    holder = threading.Thread(target=collect)
+    holder.start()
+    assert collects.wait(WAIT)
+    first = threading.Thread(target=gives_up)
+    first.start()
+    first.join(WAIT)
+    ended.set()
+    holder.join(WAIT)
+    other = threading.Thread(target=waits)
+    other.start()
+    other.join(WAIT)
+    assert order == ["given up", "had"]
 
 
 def test_an_interrupt_at_any_line_leaves_no_turn_taken(single):

@@ -32,6 +32,10 @@ def _serve(thread: CallThread) -> None:
 
 
 def _serve_one(thread: CallThread) -> bool:
+    if thread.has_deferred():
+        # Their code may wait for a lock of a reader, which waits for a call.
+        start(thread.lacking())
+        thread.drop_deferred()
     taken = thread.take()
     if taken is None:
         return False
