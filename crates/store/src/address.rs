@@ -23,7 +23,7 @@ use object_store::{ClientOptions, ObjectStore, RetryConfig};
 
 use crate::aws::provider::{Provider, Services};
 use crate::connector::Connector;
-use crate::credentials::{self, Profile, Signed};
+use crate::credentials::{self, KeySource, Profile, Signed};
 use crate::web::WebAddress;
 use crate::{Endpoint, Limits, StoreError, azure, google};
 
@@ -48,13 +48,13 @@ pub(crate) struct Address {
     pub(crate) web: Option<WebAddress>,
 }
 
-/// A client, if it has listings as a client of them, and the source of its credentials, and whether that can be asked
-/// again.
+/// A client, if it has listings as a client of them, the source of its credentials in words, and the one that can be
+/// asked again.
 pub(crate) type Connection = (
     Arc<dyn ObjectStore>,
     Option<Arc<dyn PaginatedListStore>>,
     String,
-    bool,
+    Option<KeySource>,
 );
 
 impl Address {
@@ -164,7 +164,10 @@ impl Address {
                     .with_retry(no_retries())
                     .with_http_connector(Connector::new(limits))
                     .with_client_options(plain(is_plain("AZURE_STORAGE_ENDPOINT")));
-                builder.build().map(|store| both(store, &signed))
+                builder.build().map(|store| {
+                    let source = KeySource::Azure(store.credentials().clone());
+                    both(store, &signed, source)
+                })
             }
             _ => {
                 let builder = HttpBuilder::new()
@@ -174,7 +177,7 @@ impl Address {
                     .with_client_options(plain(self.scheme == "http"));
                 builder
                     .build()
-                    .map(|store| (Arc::new(store) as _, None, WITHOUT_KEYS.to_owned(), false))
+                    .map(|store| (Arc::new(store) as _, None, WITHOUT_KEYS.to_owned(), None))
             }
         };
         connected.map_err(|error| StoreError::address(&self.url, error))
@@ -187,7 +190,8 @@ impl Address {
         // The client refuses files of accounts that are not Google's.
         let is_file = |name: &String| credentials::FILES_OF_GOOGLE.contains(&name.as_str());
         let mut set = set.clone();
-        set.retain(|name, _| !is_file(name) || signed == Signed::ByVariables);
+        let is_by_variables = [Signed::ByVariables, Signed::ByKey].contains(&signed);
+        set.retain(|name, _| !is_file(name) || is_by_variables);
         let builder = configured(&set, "GOOGLE_", GoogleCloudStorageBuilder::with_config);
         let builder = match &signed {
             Signed::ByFile(file) => builder.with_application_credentials(file),
@@ -205,7 +209,10 @@ impl Address {
             .with_retry(no_retries())
             .with_http_connector(Connector::new(limits).with_bytes_as_stored())
             .with_client_options(plain(is_plain));
-        let built = builder.build().map(|store| both(store, &signed));
+        let built = builder.build().map(|store| {
+            let source = KeySource::Google(store.credentials().clone());
+            both(store, &signed, source)
+        });
         built.map_err(|error| refused(&error))
     }
 
@@ -256,7 +263,6 @@ impl Address {
             builder = builder.with_endpoint(endpoint);
         }
         builder = match &signed {
-            Signed::ByVariables | Signed::ByFile(_) | Signed::ByAccount(_) => builder,
             Signed::Not(_) => builder.with_skip_signature(true),
             Signed::Aws(origin) => {
                 let of = |name| ["AWS_ENDPOINT_URL_", name].concat();
@@ -272,12 +278,16 @@ impl Address {
                 };
                 builder.with_credentials(Arc::new(Provider::new(origin.clone(), services, limits)))
             }
+            _ => builder,
         };
         let builder = builder
             .with_retry(no_retries())
             .with_http_connector(Connector::new(limits))
             .with_client_options(plain(is_plain));
-        let built = builder.build().map(|store| both(store, &signed));
+        let built = builder.build().map(|store| {
+            let source = KeySource::Aws(store.credentials().clone());
+            both(store, &signed, source)
+        });
         built.map_err(|error| StoreError::address(&self.url, error))
     }
 }
@@ -317,10 +327,14 @@ fn configured<B: Default, K: FromStr>(
     })
 }
 
-fn both<S: ObjectStore + PaginatedListStore>(store: S, signed: &Signed) -> Connection {
+fn both<S: ObjectStore + PaginatedListStore>(
+    store: S,
+    signed: &Signed,
+    source: KeySource,
+) -> Connection {
     let store = Arc::new(store);
-    let (with, has_source) = (signed.to_string(), signed.has_source());
-    (store.clone(), Some(store), with, has_source)
+    let source = signed.has_source().then_some(source);
+    (store.clone(), Some(store), signed.to_string(), source)
 }
 
 /// Attempts are counted in one place: by the object that is read.

@@ -13,6 +13,11 @@ use std::fmt;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use object_store::aws::{AwsCredential, AwsCredentialProvider};
+use object_store::azure::{AzureCredential, AzureCredentialProvider};
+use object_store::gcp::{GcpCredential, GcpCredentialProvider};
 
 use crate::aws::profiles::Profiles;
 use crate::aws::{self, Origin};
@@ -33,6 +38,8 @@ pub(crate) type Variables<'a> = &'a dyn Fn(&str) -> Option<String>;
 pub(crate) enum Signed {
     /// The variables say how, or a metadata service that may be asked.
     ByVariables,
+    /// By a key that the variables hold.
+    ByKey,
     /// By a file of credentials.
     ByFile(String),
     /// By an account of another cloud, at Google.
@@ -44,16 +51,43 @@ pub(crate) enum Signed {
 }
 
 impl Signed {
-    /// Whether keys come from a source that has others the next time; variables may name one.
+    /// Whether keys come from a source that may have others the next time; variables may name one.
     pub(crate) fn has_source(&self) -> bool {
-        !matches!(self, Self::Not(_) | Self::Aws(Origin::Keys { .. }))
+        let is_key = matches!(self, Self::ByKey | Self::Aws(Origin::Keys { .. }));
+        !is_key && !matches!(self, Self::Not(_))
+    }
+}
+
+/// A source of keys, of a client.
+pub(crate) enum KeySource {
+    Aws(AwsCredentialProvider),
+    Azure(AzureCredentialProvider),
+    Google(GcpCredentialProvider),
+}
+
+/// The keys of a source.
+#[derive(PartialEq)]
+pub(crate) enum Given {
+    Aws(Arc<AwsCredential>),
+    Azure(Arc<AzureCredential>),
+    Google(Arc<GcpCredential>),
+}
+
+impl KeySource {
+    /// The keys that requests are signed with now.
+    pub(crate) async fn give(&self) -> object_store::Result<Given> {
+        Ok(match self {
+            Self::Aws(source) => Given::Aws(source.get_credential().await?),
+            Self::Azure(source) => Given::Azure(source.get_credential().await?),
+            Self::Google(source) => Given::Google(source.get_credential().await?),
+        })
     }
 }
 
 impl fmt::Display for Signed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::ByVariables => f.write_str("signed with credentials of variables"),
+            Self::ByVariables | Self::ByKey => f.write_str("signed with credentials of variables"),
             Self::ByFile(file) => write!(f, "signed with credentials of {file}"),
             Self::ByAccount(account) => write!(f, "signed with {account}"),
             Self::Aws(origin) => write!(f, "signed with {origin}"),
@@ -166,12 +200,16 @@ pub(crate) struct Profile {
     pub(crate) endpoint: Option<String>,
 }
 
-/// Whether one of these sets is there as a whole: with a part of one, a client would go on to ask a metadata
-/// service.
-fn has_all_of(variables: Variables<'_>, sets: &[&[&str]]) -> bool {
+/// How the variables sign, if one of these sets is there as a whole: with a part of one, a client would go on to ask a
+/// metadata service. Sets of one variable that is a key are `keys`.
+fn by_variables(variables: Variables<'_>, keys: &[&[&str]], sets: &[&[&str]]) -> Option<Signed> {
     let is_set = |name: &&str| variables(name).is_some_and(|value| !value.is_empty());
+    let is_any = |sets: &[&[&str]]| sets.iter().any(|set| set.iter().all(is_set));
     let is_told = variables(METADATA).is_some_and(|value| value == "1");
-    is_told || sets.iter().any(|set| set.iter().all(is_set))
+    if is_any(keys) {
+        return Some(Signed::ByKey);
+    }
+    (is_told || is_any(sets)).then_some(Signed::ByVariables)
 }
 
 /// How requests to S3 are signed, and the region and endpoint of the profile.
@@ -203,6 +241,7 @@ pub(crate) fn gs(variables: Variables<'_>) -> Result<Signed, String> {
         &["GOOGLE_APPLICATION_CREDENTIALS"],
         &["GOOGLE_SERVICE_ACCOUNT"],
         &["GOOGLE_SERVICE_ACCOUNT_PATH"],
+        // Keys.
         &["GOOGLE_SERVICE_ACCOUNT_KEY"],
         &["GOOGLE_BEARER_TOKEN"],
     ];
@@ -219,8 +258,8 @@ pub(crate) fn gs(variables: Variables<'_>) -> Result<Signed, String> {
     {
         return Ok(account);
     }
-    if has_all_of(variables, &known) {
-        return Ok(Signed::ByVariables);
+    if let Some(signed) = by_variables(variables, &known[3..], &known[..3]) {
+        return Ok(signed);
     }
     let file = home(variables).join(GCLOUD);
     if let Some(account) = account(&file)? {
@@ -243,6 +282,7 @@ pub(crate) fn az(variables: Variables<'_>) -> Signed {
         &["AZURE_STORAGE_SAS_TOKEN"],
         &["AZURE_STORAGE_SAS_KEY"],
         &["AZURE_STORAGE_TOKEN"],
+        // No keys, but the rights to have some.
         &["AZURE_CLIENT_ID", "AZURE_CLIENT_SECRET", "AZURE_TENANT_ID"],
         &[
             "AZURE_STORAGE_CLIENT_ID",
@@ -258,13 +298,12 @@ pub(crate) fn az(variables: Variables<'_>) -> Signed {
     if let Some(not) = anonymous(variables) {
         return not;
     }
-    match has_all_of(variables, &known) {
-        true => Signed::ByVariables,
-        false => Signed::Not(format!(
+    by_variables(variables, &known[..5], &known[5..]).unwrap_or_else(|| {
+        Signed::Not(format!(
             "no credentials in AZURE_STORAGE_CONNECTION_STRING, or in {}; on a machine of Azure, {METADATA}=1 asks its service",
             known.map(|set| set.join(" with ")).join(", ")
-        )),
-    }
+        ))
+    })
 }
 
 #[cfg(test)]
@@ -329,6 +368,19 @@ mod tests {
         }
         let empty = set(&[("AZURE_STORAGE_ACCOUNT_KEY", "")]);
         assert!(is_not(&az(&empty)));
+    }
+
+    #[test]
+    fn a_key_that_a_variable_holds_has_no_source() {
+        for key in ["AZURE_STORAGE_ACCOUNT_KEY", "AZURE_STORAGE_SAS_TOKEN"] {
+            assert!(!az(&set(&[(key, "x")])).has_source(), "{key}");
+        }
+        for key in ["GOOGLE_BEARER_TOKEN", "GOOGLE_SERVICE_ACCOUNT_KEY"] {
+            let signed = gs(&set(&[("HOME", "/absent"), (key, "x")])).unwrap();
+            assert!(!signed.has_source(), "{key}");
+        }
+        let told = set(&[("HOME", "/absent"), (METADATA, "1")]);
+        assert!(az(&told).has_source() && gs(&told).unwrap().has_source());
     }
 
     #[test]

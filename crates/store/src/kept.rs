@@ -24,7 +24,7 @@ use tokio::time::timeout;
 const EARLY: Duration = Duration::from_secs(300);
 
 /// For all steps of a source: less than the 20 s that a question to a store has.
-const WAIT: Duration = Duration::from_secs(15);
+pub(crate) const WAIT: Duration = Duration::from_secs(15);
 
 /// A source that failed is not asked again for so long while credentials are valid.
 const AGAIN: Duration = Duration::from_secs(10);

@@ -4,13 +4,15 @@
 //!
 //! Mechanism: connections are made with the credentials of one moment. Their files are looked at beside a request,
 //! once a second, and after a refusal before it is told; if one has changed, requests from then on go over new
-//! connections, and the refused one once more. So they do, once a minute, where the store answered with keys of a source
-//! and refuses those: a session can end before its time.
+//! connections, and the refused one once more. So they do where the store answered with keys of a source and refuses
+//! those: a session can end before its time. The source is asked again once a minute, and its keys are used if they are
+//! other ones.
 //!
 //! ```text
 //! GET, keys A   403   the file has keys B   GET, keys B   206
 //! GET, keys B   403   unchanged             EACCES, and a line of the log with the source of the keys
 //! GET, keys C   400   STS is asked again    GET, keys D   206
+//! GET, keys D   403   STS fails             EACCES, other objects are read with keys D
 //! ```
 
 use std::collections::HashMap;
@@ -26,12 +28,15 @@ use futures_util::{StreamExt, stream};
 use object_store::list::{PaginatedListOptions, PaginatedListResult, PaginatedListStore};
 use object_store::path::Path;
 use object_store::{Attribute, Error, Extensions, GetOptions, ListResult, ObjectMeta, ObjectStore};
+use tokio::spawn;
 use tokio::sync::{Mutex as Turn, Semaphore};
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
 use crate::address::{Address, Variables};
-use crate::credentials::{self, Contents};
+use crate::credentials::{self, Contents, KeySource};
+use crate::failure;
+use crate::kept::WAIT;
 use crate::named_file;
 use crate::nameless::{Flaw, LeftOut};
 use crate::{Limits, StoreError};
@@ -42,7 +47,7 @@ const LOOK: Duration = Duration::from_secs(1);
 /// For a look after a refusal: files may lie on a server that does not answer.
 const LOOK_MAX: Duration = Duration::from_secs(5);
 
-/// The time between two connections with keys that a source is asked for again: a store may refuse some objects for good.
+/// The time between two questions to a source for other keys than those refused: a store may refuse some objects for good.
 const RENEWAL: Duration = Duration::from_secs(60);
 
 /// Questions to a store, about names and folders, that are under way at once; ranges are the engine's, as many again.
@@ -66,17 +71,24 @@ pub(crate) struct Connected {
     /// For listings, which HTTP has not.
     pages: Option<Arc<dyn PaginatedListStore>>,
     signed_with: String,
-    /// Whether the source of the keys has others when it is asked again.
-    has_source: bool,
+    /// The source of the keys, if it may have others.
+    source: Option<KeySource>,
     /// Whether a request was answered with these keys.
     is_taken: AtomicBool,
     /// The contents of their files.
     contents: Contents,
-    /// Whether a line was written about a refusal.
-    is_told: AtomicBool,
-    /// The address before the key, and whether a line was written about keys of each flaw.
+    /// The address before the key.
     base: String,
-    are_told: [AtomicBool; Flaw::COUNT],
+    told: Arc<Told>,
+}
+
+/// Lines that were written.
+#[derive(Default)]
+struct Told {
+    /// About a refusal.
+    refusal: AtomicBool,
+    /// About keys of each flaw.
+    flaws: [AtomicBool; Flaw::COUNT],
 }
 
 /// An object, as a store tells of it alone.
@@ -152,7 +164,7 @@ impl Connected {
     /// One line for each flaw: a bucket may have millions of such keys.
     fn tell(&self, left_out: &LeftOut) {
         for (flaw, key) in &left_out.0 {
-            if !self.are_told[*flaw as usize].swap(true, Ordering::Relaxed) {
+            if !self.told.flaws[*flaw as usize].swap(true, Ordering::Relaxed) {
                 let (base, why) = (&self.base, flaw.words());
                 tracing::warn!(
                     "{base}: the key {key:?} {why}, so no file can have its name: such keys are left out"
@@ -178,6 +190,8 @@ pub(crate) struct Store {
     state: Mutex<State>,
     /// One look at the files at a time: they may lie on a server that does not answer.
     look: Arc<Turn<()>>,
+    /// One question for other keys at a time.
+    renewal: Arc<Turn<()>>,
     questions: Semaphore,
     stalled: Semaphore,
     /// Whether any request was answered.
@@ -218,6 +232,7 @@ impl Store {
                 renewed: None,
             }),
             look: Arc::default(),
+            renewal: Arc::default(),
             questions: Semaphore::new(QUESTIONS),
             stalled: Semaphore::new(STALLED),
             is_reached: AtomicBool::new(false),
@@ -308,17 +323,21 @@ impl Store {
             if is_other() {
                 return;
             }
-            let (store, refused) = (self.clone(), refused.clone());
+            let store = self.clone();
             let looked = spawn_blocking(move || {
                 store.look();
-                store.renew(&refused);
                 drop(turn);
             });
             let _ = looked.await;
         };
-        let _ = timeout(LOOK_MAX, look).await;
+        let has_looked = timeout(LOOK_MAX, look).await.is_ok();
+        if has_looked && !is_other() {
+            // In a task of its own: the request may be given up.
+            let renewal = spawn(self.clone().renew(refused.clone()));
+            let _ = timeout(WAIT, renewal).await;
+        }
         let is_renewed = is_other();
-        if !is_renewed && !refused.is_told.swap(true, Ordering::Relaxed) {
+        if !is_renewed && !refused.told.refusal.swap(true, Ordering::Relaxed) {
             tracing::warn!(
                 "{}: a request was refused, {}",
                 self.address.url,
@@ -334,31 +353,65 @@ impl Store {
         if self.files.is_empty() || Contents::of(&self.files) == connected.contents {
             return;
         }
-        self.connect_anew();
-    }
-
-    /// Connects anew if the store took the keys of these connections, and their source can be asked again.
-    fn renew(&self, refused: &Arc<Connected>) {
-        {
-            let mut state = self.state();
-            let is_due = state
-                .renewed
-                .is_none_or(|renewed| renewed.elapsed() >= RENEWAL);
-            let is_taken = refused.has_source && refused.is_taken.load(Ordering::Relaxed);
-            if !Arc::ptr_eq(&state.connected, refused) || !is_taken || !is_due {
-                return;
-            }
-            state.renewed = Some(Instant::now());
-        }
-        self.connect_anew();
-    }
-
-    fn connect_anew(&self) {
-        match connect(&self.address, &self.limits, &self.variables, &self.files) {
+        match self.connect() {
             Ok(connected) => self.state().connected = Arc::new(connected),
             // A file that is written just now is whole at another look.
             Err(error) => tracing::warn!("credentials that changed are not used: {error}"),
         }
+    }
+
+    /// Connects anew if the store took the keys of these connections, and their source has others.
+    async fn renew(self: Arc<Self>, refused: Arc<Connected>) {
+        let Some(source) = &refused.source else {
+            return;
+        };
+        let _turn = self.renewal.lock().await;
+        if !refused.is_taken.load(Ordering::Relaxed) || !self.is_due(&refused) {
+            return;
+        }
+        let store = self.clone();
+        let connected = spawn_blocking(move || store.connect()).await;
+        let Ok(Ok(mut connected)) = connected else {
+            return;
+        };
+        let Some(others) = &connected.source else {
+            return;
+        };
+        let both = async {
+            let others = others.give().await?;
+            Ok::<_, Error>((source.give().await.ok(), others))
+        };
+        match timeout(WAIT, both).await {
+            Ok(Ok((given, others))) if given.as_ref() != Some(&others) => {}
+            Ok(Ok(_)) | Err(_) => return,
+            Ok(Err(error)) => {
+                let (url, why) = (&self.address.url, failure::chain(&error));
+                tracing::warn!("{url}: no other keys than those that were refused: {why}");
+                return;
+            }
+        }
+        connected.told = refused.told.clone();
+        let mut state = self.state();
+        if Arc::ptr_eq(&state.connected, &refused) {
+            state.connected = Arc::new(connected);
+        }
+    }
+
+    /// Whether others are to be asked for than the keys of these connections, from now on not for a while.
+    fn is_due(&self, refused: &Arc<Connected>) -> bool {
+        let mut state = self.state();
+        let is_due = Arc::ptr_eq(&state.connected, refused)
+            && state
+                .renewed
+                .is_none_or(|renewed| renewed.elapsed() >= RENEWAL);
+        if is_due {
+            state.renewed = Some(Instant::now());
+        }
+        is_due
+    }
+
+    fn connect(&self) -> Result<Connected, StoreError> {
+        connect(&self.address, &self.limits, &self.variables, &self.files)
     }
 }
 
@@ -373,17 +426,16 @@ fn connect(
     }
     // Before they are used: a change in between is found by the next look.
     let contents = Contents::of(files);
-    let (objects, pages, signed_with, has_source) = address.connect(limits, variables)?;
+    let (objects, pages, signed_with, source) = address.connect(limits, variables)?;
     Ok(Connected {
         objects,
         pages,
         signed_with,
-        has_source,
+        source,
         is_taken: AtomicBool::new(false),
         contents,
-        is_told: AtomicBool::new(false),
         base: remote::without_passwords(&address.base).to_string(),
-        are_told: Default::default(),
+        told: Arc::default(),
     })
 }
 

@@ -84,6 +84,16 @@ impl Server {
         keys.retain(|id, _| !id.starts_with("GIVEN"));
     }
 
+    /// Takes no requests signed with this key.
+    pub(crate) fn forget(&self, id: &str) {
+        self.state.lock().unwrap().keys.remove(id);
+    }
+
+    /// Requests to S3 are refused no more.
+    pub(crate) fn allow(&self) {
+        self.state.lock().unwrap().refused = None;
+    }
+
     pub(crate) fn open_to_all(&self) {
         self.state.lock().unwrap().public = true;
     }

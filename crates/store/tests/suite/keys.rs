@@ -63,6 +63,21 @@ fn keys_that_were_taken_and_are_refused_are_had_again_once_a_minute() {
     assert_eq!(asked(), before + 3);
 }
 
+/// The store refuses one object for good, and the keys are valid for all others.
+#[test]
+fn keys_of_a_source_that_has_no_others_are_kept_when_a_request_is_refused() {
+    let home = with_role();
+    let object = home.client(&ROLE).open("s3://b/k").unwrap();
+    home.server.forget("BASE");
+    home.server.refuse(403, "AccessDenied", "");
+    let refused = fetch(&object, 0, 100).unwrap_err();
+    assert_eq!(number(&refused), Some(libc::EACCES), "{refused}");
+    assert_eq!(home.server.asked(), ["AssumeRole"; 2]);
+    home.server.allow();
+    assert_eq!(fetch(&object, 0, 100).unwrap(), CONTENT);
+    assert_eq!(home.server.asked(), ["AssumeRole"; 2]);
+}
+
 #[test]
 fn a_program_whose_keys_end_soon_does_not_run_for_each_request() {
     let home = Home::new(
