@@ -27,6 +27,8 @@ pub(crate) enum Fault {
     /// Nor this one, with the same credentials.
     Refused(io::Error),
     Passing(io::Error),
+    /// Another one may end otherwise: the service of the keys was not there.
+    WithoutKeys(io::Error),
 }
 
 impl Fault {
@@ -34,6 +36,9 @@ impl Fault {
         let of = failure::of(error);
         let status = status_of(error);
         match number(&of) {
+            Some(libc::EACCES) if no_keys(error).is_some_and(NoKeys::is_unreached) => {
+                Self::WithoutKeys(of)
+            }
             // Keys that cannot be had for a moment.
             Some(libc::EACCES) if may_pass(error) => Self::Passing(of),
             Some(libc::EACCES) => Self::Refused(of),
@@ -45,13 +50,18 @@ impl Fault {
     }
 }
 
+/// Why a request had no keys.
+fn no_keys(error: &Error) -> Option<&NoKeys> {
+    causes(error).find_map(|cause| cause.downcast_ref())
+}
+
 /// Whether the network failed, or the server has no time. A refusal, also by a proxy, an answer that makes no sense, or
 /// another protocol or certificate than the one that is expected, would be the same the next time.
 pub(crate) fn may_pass(error: &Error) -> bool {
     if causes(error).any(|cause| cause.is::<Refused>()) || failure::is_out_of_reach(error) {
         return false;
     }
-    if let Some(none) = causes(error).find_map(|cause| cause.downcast_ref::<NoKeys>()) {
+    if let Some(none) = no_keys(error) {
         return none.may_pass();
     }
     let mut verdicts = causes(error).filter_map(|cause| match status(&cause.to_string()) {
@@ -64,8 +74,9 @@ pub(crate) fn may_pass(error: &Error) -> bool {
 /// Before a pause of this length, after 0.7 s of shorter ones, a line says why the reader waits.
 const LONG: Duration = Duration::from_millis(800);
 
-/// Refused connections, or names without an address, after which a store that never answered is told to be none: 0.7 s of pauses. A server that
-/// begins anew has longer, as one that answered before.
+/// Refused connections, or names without an address, after which a store that never answered is told to be none: 0.7 s of
+/// pauses. A server that begins anew has longer, as one that answered before; but no service of keys, which is asked
+/// from five minutes before their end on.
 const REFUSED_MAX: u32 = 4;
 
 /// Attempts at one request.
@@ -118,7 +129,7 @@ impl Attempts {
         store: &Arc<Store>,
         with: &Arc<Connected>,
     ) -> io::Result<()> {
-        let error = match fault {
+        let (error, is_of_keys) = match fault {
             Fault::Last(error) => return Err(error),
             Fault::Refused(error) => {
                 let is_first = !std::mem::replace(&mut self.is_renewed, true);
@@ -127,11 +138,12 @@ impl Attempts {
                     false => Err(error),
                 };
             }
-            Fault::Passing(error) => error,
+            Fault::Passing(error) => (error, false),
+            Fault::WithoutKeys(error) => (error, true),
         };
-        if failure::is_unreached(&error) {
+        if is_of_keys || failure::is_unreached(&error) {
             self.refused += 1;
-            if self.refused >= REFUSED_MAX && !store.is_reached() {
+            if self.refused >= REFUSED_MAX && (is_of_keys || !store.is_reached()) {
                 return Err(error);
             }
         }

@@ -34,6 +34,8 @@ const AGAIN: Duration = Duration::from_secs(10);
 pub(crate) struct Reason {
     text: String,
     may_pass: bool,
+    /// No server was there to be asked.
+    is_unreached: bool,
 }
 
 impl Reason {
@@ -42,6 +44,15 @@ impl Reason {
         Self {
             text,
             may_pass: true,
+            is_unreached: false,
+        }
+    }
+
+    /// The service has no address, or refused the connection.
+    pub(crate) fn unreached(text: String) -> Self {
+        Self {
+            is_unreached: true,
+            ..Self::passing(text)
         }
     }
 }
@@ -51,6 +62,7 @@ impl From<String> for Reason {
         Self {
             text,
             may_pass: false,
+            is_unreached: false,
         }
     }
 }
@@ -73,6 +85,11 @@ impl NoKeys {
     /// Whether the source may have some the next time.
     pub(crate) fn may_pass(&self) -> bool {
         self.why.may_pass
+    }
+
+    /// Whether no server was there to be asked.
+    pub(crate) fn is_unreached(&self) -> bool {
+        self.why.is_unreached
     }
 }
 

@@ -71,7 +71,9 @@ pub(crate) async fn ask(limits: &Limits, question: Question<'_>) -> Result<Strin
         let why = failed(&failure::chain(&error));
         let source = Box::new(error);
         let store = "HTTP";
-        match may_pass(&Error::Generic { store, source }) {
+        let error = Error::Generic { store, source };
+        match may_pass(&error) {
+            _ if failure::is_unreached(&failure::of(&error)) => Reason::unreached(why),
             true => Reason::passing(why),
             false => why.into(),
         }

@@ -42,6 +42,10 @@ impl Home {
     }
 
     pub(crate) fn client(&self, variables: &[(&str, &str)]) -> Client {
+        self.client_within(Limits::default(), variables)
+    }
+
+    pub(crate) fn client_within(&self, limits: Limits, variables: &[(&str, &str)]) -> Client {
         let home = self.path().to_str().unwrap();
         let url = self.server.url("");
         let set = [("HOME", home), ("AWS_ENDPOINT_URL", &url)];
@@ -52,7 +56,7 @@ impl Home {
                 value.replace("SERVER", &url).replace("HOME", home),
             )
         });
-        Client::with_variables(Limits::default(), set).unwrap()
+        Client::with_variables(limits, set).unwrap()
     }
 
     fn read_of(&self, scheme: &str, variables: &[(&str, &str)]) -> Result<Vec<u8>, String> {

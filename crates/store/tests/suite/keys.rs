@@ -32,6 +32,31 @@ fn a_source_that_is_busy_for_a_moment_is_asked_again() {
     home.reads(&ROLE, &["AssumeRole"; 3]);
 }
 
+#[test]
+fn a_service_of_keys_that_is_not_there_is_told_before_the_patience_is_over() {
+    let role = "[profile role]\nrole_arn = arn:role\nsource_profile = base\n";
+    let keys = "[profile role]\naws_access_key_id = K\naws_secret_access_key = x\n";
+    let home = Home::new(SOURCE, keys);
+    home.server.take("K", "x", None);
+    // Longer than any test may take.
+    let limits = Limits {
+        deadline: Duration::from_secs(86_400),
+        ..Limits::default()
+    };
+    // No server listens on the discard port of loopback.
+    let service = ("AWS_ENDPOINT_URL_STS", "http://127.0.0.1:9");
+    let client = home.client_within(limits, &[ROLE[0], service]);
+    let object = client.open("s3://b/k").unwrap();
+    // Of a store that has answered, with keys that are had from the service from here on.
+    fs::write(home.path().join(".aws/config"), role).unwrap();
+    home.server.forget("K");
+    let refused = fetch(&object, 0, 100).unwrap_err();
+    assert_eq!(number(&refused), Some(libc::EACCES), "{refused}");
+    let client = home.client_within(limits, &[ROLE[0], service]);
+    let refused = client.open("s3://b/k").unwrap_err().to_string();
+    assert!(refused.contains("no keys: role arn:role"), "{refused}");
+}
+
 /// Their store knows before their time that they have ended.
 #[test]
 fn keys_that_were_taken_and_are_refused_are_had_again_once_a_minute() {
