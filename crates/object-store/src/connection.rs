@@ -156,6 +156,18 @@ impl Connection {
         stream::poll_fn(move |context| connection.enter(|| stream.poll_next_unpin(context))).boxed()
     }
 
+    /// Polls a stream of the caller within the caller's runtime, if there is one.
+    pub(crate) fn of_caller<T: 'static>(
+        mut stream: BoxStream<'static, T>,
+    ) -> BoxStream<'static, T> {
+        let runtime = Handle::try_current().ok();
+        let polled = stream::poll_fn(move |context| {
+            let _runtime = runtime.as_ref().map(Handle::enter);
+            stream.poll_next_unpin(context)
+        });
+        polled.boxed()
+    }
+
     /// Sockets, timers and tasks of a call on this thread are on those threads.
     pub(crate) fn enter<T>(&self, call: impl FnOnce() -> T) -> T {
         let _threads = self.threads.enter();

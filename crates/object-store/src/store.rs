@@ -463,7 +463,7 @@ impl ObjectStore for PrefetchStore {
     ) -> BoxStream<'static, Result<Path>> {
         let (before, after) = (self.table.clone(), self.table.clone());
         // A delete that fails may have been carried out.
-        let locations = locations
+        let locations = Connection::of_caller(locations)
             .inspect_ok(move |path| before.written(path))
             .boxed();
         let deleted = self

@@ -1,10 +1,12 @@
 //! Objects that are replaced, by others and through the store.
 
+use std::task::Poll;
 use std::time::Duration;
 
 use futures_util::{StreamExt, TryStreamExt, stream};
 use object_store::path::Path;
 use object_store::{CopyOptions, Error, GetOptions, ObjectStore, ObjectStoreExt, PutPayload};
+use tokio::runtime::Handle;
 
 use crate::probe::{Act, Kind, Probe, around};
 
@@ -182,6 +184,20 @@ async fn writes_through_the_store_are_seen_at_once() {
     let deleted: Vec<_> = store.delete_stream(paths).collect().await;
     assert_eq!(deleted.len(), 2);
     assert!(store.get_range(&path, 0..1000).await.is_err());
+}
+
+/// A stream of the program may have timers and sockets of its own.
+#[tokio::test]
+async fn paths_to_delete_are_taken_within_the_runtime_of_the_program() {
+    let probe = Probe::with("a", vec![1; 5000]).await;
+    let here = Handle::current().id();
+    let paths = stream::poll_fn(move |_| {
+        assert_eq!(Handle::current().id(), here);
+        Poll::Ready(None)
+    });
+    let deleted = around(&probe).delete_stream(paths.boxed());
+    assert_eq!(deleted.count().await, 0);
+    assert!(!probe.runtimes().contains(&Some(here)));
 }
 
 #[tokio::test]
