@@ -48,12 +48,17 @@ fn widened(range: Option<&GetRange>) -> Option<(GetRange, u64)> {
 }
 
 /// Whether an error refuses the range, or HEAD: the request as it is may have another answer. Stores tell it in words
-/// alone: `416 Range Not Satisfiable`, "non-partial response when range requested". Words of an address do not count.
+/// alone: `416 Range Not Satisfiable`, "non-partial response when range requested", "Requested 0..9, got 0..5",
+/// `501 Not Implemented`. Words of an address do not count.
 fn is_of_question(error: &Error) -> bool {
     let said = |error: &(dyn error::Error + 'static)| {
         let text = error.to_string().to_lowercase();
         let mut words = text.split_whitespace().filter(|word| !word.contains('/'));
-        words.any(|word| word.contains("range")) || text.contains("method not allowed")
+        words.any(|word| word.contains("range"))
+            || (text.starts_with("requested ") && text.contains(", got "))
+            || ["method not allowed", "not implemented"]
+                .iter()
+                .any(|said| text.contains(said))
     };
     match error {
         Error::NotSupported { .. } | Error::NotImplemented { .. } => true,

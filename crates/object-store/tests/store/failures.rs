@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use object_store::path::Path;
-use object_store::{GetRange, ObjectStore, ObjectStoreExt};
+use object_store::{GetOptions, GetRange, ObjectStore, ObjectStoreExt};
 use tokio::sync::watch;
 
 use crate::probe::{Act, Kind, Probe, around, content, counted, part};
@@ -132,11 +132,27 @@ async fn all_readers_of_a_range_have_the_error_of_its_one_request() {
 async fn a_refused_range_of_an_unknown_object_is_asked_for_as_it_is() {
     let bytes = content(10, 100_000);
     let probe = Probe::with("a", bytes.clone()).await;
-    probe.rule(|seen| match seen.range {
-        Some(_) => Act::Fail(Kind::Range),
-        None => Act::Pass,
+    for words in [
+        "Received non-partial response when range requested",
+        "Requested 0..100000, got 0..1000",
+        "Server returned non-2xx status code: 501 Not Implemented: ",
+    ] {
+        probe.rule(move |seen| match seen.range {
+            Some(_) => Act::Fail(Kind::Says(words)),
+            None => Act::Pass,
+        });
+        let answer = around(&probe).get(&"a".into()).await;
+        let answer = answer.unwrap_or_else(|error| panic!("{words}: {error}"));
+        assert!(answer.bytes().await.unwrap() == bytes);
+        assert_eq!(probe.take_seen().len(), 2);
+    }
+    // HEAD tells the version before a long range from the end.
+    probe.rule(|seen| match seen.head {
+        true => Act::Fail(Kind::Says("status code: 501 Not Implemented: ")),
+        false => Act::Pass,
     });
-    let answer = around(&probe).get(&"a".into()).await.unwrap();
+    let last = GetOptions::new().with_range(Some(GetRange::Suffix(8 << 20)));
+    let answer = around(&probe).get_opts(&"a".into(), last).await.unwrap();
     assert!(answer.bytes().await.unwrap() == bytes);
     assert_eq!(probe.take_seen().len(), 2);
 }

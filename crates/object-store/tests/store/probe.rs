@@ -48,8 +48,8 @@ pub(crate) enum Kind {
     Unauthenticated,
     NotSupported,
     NotModified,
-    /// Of a server that gives no ranges: it has no kind of its own.
-    Range,
+    /// Of a server that gives no ranges, or knows no HEAD: it has words alone.
+    Says(&'static str),
     Other,
 }
 
@@ -75,9 +75,9 @@ impl Kind {
             Self::Unauthenticated => Error::Unauthenticated { path, source },
             Self::NotSupported => Error::NotSupported { source },
             Self::NotModified => Error::NotModified { path, source },
-            Self::Range => Error::Generic {
+            Self::Says(words) => Error::Generic {
                 store: "probe",
-                source: "Received non-partial response when range requested".into(),
+                source: words.into(),
             },
             Self::Other => Error::Generic {
                 store: "probe",
