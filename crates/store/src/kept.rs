@@ -10,7 +10,7 @@
 //! One question to a source is under way, in a task of its own: a request that is given up does not end it. It has
 //! [`WAIT`] for all its steps. Credentials that are given with less than [`EARLY`] left are kept for half of that. A
 //! failure is the answer for as long again as the source took for it, so that requests that waited for a program that
-//! hangs do not wait for it one after the other.
+//! hangs do not wait for it one after the other; one that may pass for half a second at least.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
@@ -28,6 +28,9 @@ pub(crate) const WAIT: Duration = Duration::from_secs(15);
 
 /// A source that failed is not asked again for so long while credentials are valid.
 const AGAIN: Duration = Duration::from_secs(10);
+
+/// A source that is busy, or not there, is not asked again for so long, however fast it said so to each of many requests.
+const BUSY: Duration = Duration::from_millis(500);
 
 /// The reason why a source gave no credentials.
 #[derive(Clone, Debug)]
@@ -216,7 +219,11 @@ impl<T: Send + Sync + 'static> Kept<T> {
             }
             Err(why) => {
                 let none = NoKeys { origin, why };
-                state.failed = Some((now + took, none.clone()));
+                let pause = match none.may_pass() {
+                    true => took.max(BUSY),
+                    false => took,
+                };
+                state.failed = Some((now + pause, none.clone()));
                 state.again = now + took.max(AGAIN);
                 Err(none)
             }
@@ -306,6 +313,17 @@ mod tests {
             give.send(3).unwrap();
             let other = || async { Source::Ok((4, None)) };
             assert_eq!(*kept.or_had("S3", String::new, other).await.unwrap(), 3);
+        });
+    }
+
+    #[test]
+    fn a_source_that_is_busy_has_a_pause() {
+        run(async {
+            let (kept, begun) = (Arc::<Kept<u32>>::default(), Instant::now());
+            let busy = || async { Source::Err(Reason::passing("busy".into())) };
+            assert!(kept.or_had("S3", String::new, busy).await.is_err());
+            let (until, _) = kept.state().failed.clone().unwrap();
+            assert!(until >= begun + BUSY);
         });
     }
 
