@@ -116,7 +116,7 @@ pub(crate) fn of(error: &Error) -> io::Error {
 }
 
 /// Whether no connection can be had with this server or proxy: it speaks no TLS, its certificate is not trusted, or the
-/// proxy asks for a password.
+/// proxy asks for a password. A server that ends a handshake with an alert may be one that is just replaced.
 pub(crate) fn is_out_of_reach(error: &Error) -> bool {
     let mut http = causes(error).filter_map(|cause| cause.downcast_ref::<HttpError>());
     let is_of_tls = |cause: &(dyn std::error::Error + 'static)| {
@@ -124,7 +124,8 @@ pub(crate) fn is_out_of_reach(error: &Error) -> bool {
         // An error within one is no cause of it.
         let mut errors =
             std::iter::successors(error, |error| error.get_ref()?.downcast_ref::<io::Error>());
-        errors.any(|error| error.kind() == io::ErrorKind::InvalidData)
+        let is_alert = |error: &io::Error| error.to_string().contains("received fatal alert");
+        errors.any(|error| error.kind() == io::ErrorKind::InvalidData && !is_alert(error))
             // Its type is private.
             || cause.to_string() == "tunnel error: proxy authorization required"
     };

@@ -159,6 +159,30 @@ fn a_server_that_speaks_no_tls_is_asked_once() {
     assert_eq!(connections.load(Ordering::Relaxed), 1, "{error}");
 }
 
+/// As a server does that is just replaced.
+#[test]
+fn a_handshake_that_a_server_ends_with_an_alert_is_begun_again() {
+    // Of the kind `internal_error`.
+    const ALERT: &[u8] = &[21, 3, 3, 0, 2, 2, 80];
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("https://{}/a", listener.local_addr().unwrap());
+    let connections = Arc::new(AtomicUsize::new(0));
+    let counted = connections.clone();
+    std::thread::spawn(move || {
+        let mut open = Vec::new();
+        for mut stream in listener.incoming().map_while(Result::ok) {
+            let _ = stream.write_all(match counted.fetch_add(1, Ordering::Relaxed) {
+                0 => ALERT,
+                _ => b"HTTP/1.1 400 Bad Request\r\n\r\n",
+            });
+            open.push(stream);
+        }
+    });
+    let client = Client::with_variables(Limits::default(), []).unwrap();
+    let error = client.open(&url).unwrap_err().to_string();
+    assert_eq!(connections.load(Ordering::Relaxed), 2, "{error}");
+}
+
 /// It would ask the next time. In a process of its own, for the variable.
 #[test]
 fn a_proxy_that_asks_for_a_password_is_asked_once() {
