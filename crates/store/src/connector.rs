@@ -148,12 +148,14 @@ impl HttpConnector for Connector {
     }
 }
 
-/// Whether a host is of the link of this machine, where clouds have their services.
+/// Whether a host is of the link of this machine, or of the addresses that AWS has for its services on IPv6. Other
+/// unique-local addresses are of networks, whose servers a proxy may lead to.
 pub(crate) fn is_of_link(host: &str) -> bool {
     match host.trim_matches(['[', ']']).parse() {
         Ok(IpAddr::V4(address)) => address.is_link_local(),
-        // Of AWS, fd00:ec2::23.
-        Ok(IpAddr::V6(address)) => address.is_unicast_link_local() || address.is_unique_local(),
+        Ok(IpAddr::V6(address)) => {
+            address.is_unicast_link_local() || address.segments()[..2] == [0xfd00, 0xec2]
+        }
         Err(_) => host == "metadata.google.internal",
     }
 }
@@ -325,6 +327,8 @@ mod tests {
             "127.0.0.1",
             "metadata.example",
             "[2001:db8::1]",
+            "[fd12:3456::1]",
+            "[fd00:ec3::23]",
         ] {
             assert!(!is_of_link(far), "{far}");
         }
