@@ -335,11 +335,8 @@ impl Object {
     async fn read_range(&self, target: &mut Target, offset: u64, skip: usize) -> io::Result<usize> {
         let left = usize::try_from(self.bytes.saturating_sub(offset)).unwrap_or(usize::MAX);
         let end = target.bytes().min(left);
-        if end > skip && self.held.fill(target, offset, skip, end) {
-            return Ok(end);
-        }
         let (limits, begun) = (self.limits(), Instant::now());
-        let mut done = skip;
+        let mut done = self.held.fill(target, offset, skip, end);
         let read = self.read_all(&limits, target, offset, &mut done, end).await;
         // Other errors come at once, and would the next time.
         let is_given_up = read.is_err() && begun.elapsed() >= limits.deadline / 2;

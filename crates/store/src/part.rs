@@ -55,26 +55,27 @@ impl Held {
         Self(Mutex::new((left > 0).then_some(bytes)))
     }
 
-    /// Fills a range of a target, which begins at an offset of the object, if all of the range is held.
-    pub(crate) fn fill(&self, target: &mut Target, offset: u64, from: usize, to: usize) -> bool {
+    /// Fills the front of `from..to` of a target that begins at an offset of the object; how far it came.
+    pub(crate) fn fill(&self, target: &mut Target, offset: u64, from: usize, to: usize) -> usize {
         let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(part) = &mut *held else {
-            return false;
+            return from;
         };
         let skip = (offset + from as u64).checked_sub(part.offset);
         let skip = skip.and_then(|skip| usize::try_from(skip).ok());
-        let range = skip.and_then(|skip| part.bytes.get(skip..skip.checked_add(to - from)?));
-        let Some(range) = range else {
-            return false;
+        let bytes = skip.and_then(|skip| part.bytes.get(skip..));
+        let Some(bytes) = bytes.filter(|_| from < to) else {
+            return from;
         };
-        target.fill(from, to, |at, memory| {
-            memory.copy_from_slice(&range[at - from..][..memory.len()]);
+        let end = to.min(from.saturating_add(bytes.len()));
+        target.fill(from, end, |at, memory| {
+            memory.copy_from_slice(&bytes[at - from..][..memory.len()]);
         });
-        part.left = part.left.saturating_sub(to - from);
+        part.left = part.left.saturating_sub(end - from);
         if part.left == 0 {
             *held = None;
         }
-        true
+        end
     }
 }
 

@@ -207,6 +207,15 @@ fn of_a_part_that_is_cut_off_the_rest_alone_is_asked_for() {
     assert_eq!(server.counts().0, before);
     assert_eq!(fetch(&object, 4096, 4096).unwrap(), content(1)[4096..8192]);
     assert_eq!(server.counts().0, before + 1);
+    // Also of one range, which leaves nothing held.
+    server.fail_always(Some(Fault::Cut(4096)));
+    let object = client.open_part("s3://b/a", Part::First(8192)).unwrap();
+    server.fail_always(None);
+    let before = server.counts();
+    assert_eq!(fetch(&object, 0, 8192).unwrap(), content(1)[..8192]);
+    assert_eq!(server.counts(), (before.0 + 1, before.1 + 4096));
+    assert_eq!(fetch(&object, 0, 1).unwrap(), content(1)[..1]);
+    assert_eq!(server.counts(), (before.0 + 2, before.1 + 8192));
 }
 
 /// An answer to HEAD has no text, so a refused one is asked for once more; that of a part has it.
