@@ -99,6 +99,15 @@ impl Version {
     }
 }
 
+/// Whether a request that names a version by its number may have failed for the number alone.
+fn may_be_of_number(fault: &Fault) -> bool {
+    match fault {
+        Fault::Refused(_) => true,
+        Fault::Last(error) => failure::status(&error.to_string()) == Some(501),
+        Fault::Passing(_) | Fault::WithoutKeys(_) => false,
+    }
+}
+
 fn stale() -> io::Error {
     io::Error::from_raw_os_error(libc::ESTALE)
 }
@@ -205,7 +214,8 @@ impl Object {
         options
     }
 
-    /// Asks for a range; the right to read an object may not be one to name the numbers of its versions.
+    /// Asks for a range; the right to read an object may not be one to name the numbers of its versions, and a gateway
+    /// may not know them.
     async fn get(&self, with: &Arc<Connected>, options: GetOptions) -> Result<GetResult, Fault> {
         let tag = match self.asked() {
             Version::Number(_, tag) => tag,
@@ -217,10 +227,10 @@ impl Object {
             ..options.clone()
         });
         match (self.get_named(with, options).await, by_tag) {
-            (Err(Fault::Refused(error)), Some(by_tag)) => {
+            (Err(fault), Some(by_tag)) if may_be_of_number(&fault) => {
                 let answer = self.get_named(with, by_tag).await;
-                if let Err(Fault::Refused(_)) = answer {
-                    return Err(Fault::Refused(error));
+                if answer.as_ref().is_err_and(may_be_of_number) {
+                    return Err(fault);
                 }
                 self.is_by_tag.store(answer.is_ok(), Ordering::Relaxed);
                 answer

@@ -80,6 +80,23 @@ fn a_version_whose_number_is_refused_is_read_by_its_tag() {
     assert_eq!(number(&error), Some(libc::ESTALE), "{error}");
 }
 
+/// A gateway that tells numbers of versions, and knows no request by one.
+#[test]
+fn a_version_whose_number_is_not_known_is_read_by_its_tag() {
+    let server = Scripted::start(|head| {
+        let headers = "ETag: \"1\"\r\nx-amz-version-id: v1\r\n";
+        match head.contains("versionId=") {
+            true => status(501),
+            false => object(head, headers, OLD),
+        }
+    });
+    let object = server.client().open("s3://b/k").unwrap();
+    for _ in 0..3 {
+        assert_eq!(fetch(&object, 0, 100).unwrap(), OLD);
+    }
+    assert_eq!(server.count("versionId="), 1);
+}
+
 /// A gateway that tells numbers at HEAD alone, and does not know them at GET. Both objects have one size.
 #[test]
 fn an_answer_that_names_no_version_is_told_by_its_tag() {
