@@ -191,7 +191,7 @@ pub(crate) struct Store {
     /// One look at the files at a time: they may lie on a server that does not answer.
     look: Arc<Turn<()>>,
     /// One question for other keys at a time.
-    renewal: Arc<Turn<()>>,
+    renewal: Turn<()>,
     questions: Semaphore,
     stalled: Semaphore,
     /// Whether any request was answered.
@@ -232,7 +232,7 @@ impl Store {
                 renewed: None,
             }),
             look: Arc::default(),
-            renewal: Arc::default(),
+            renewal: Turn::default(),
             questions: Semaphore::new(QUESTIONS),
             stalled: Semaphore::new(STALLED),
             is_reached: AtomicBool::new(false),
@@ -385,7 +385,7 @@ impl Store {
             Ok(Ok((given, others))) if given.as_ref() != Some(&others) => {}
             Ok(Ok(_)) | Err(_) => return,
             Ok(Err(error)) => {
-                let (url, why) = (&self.address.url, failure::chain(&error));
+                let (url, why) = (&self.address.url, remote::shown(&failure::chain(&error)));
                 tracing::warn!("{url}: no other keys than those that were refused: {why}");
                 return;
             }
