@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 use snapbox::cmd::cargo_bin;
 
 use super::{can_mount, folder, forerun, is_mounted, wait};
@@ -53,22 +54,41 @@ fn script(text: &str, more: &[&str], folder: &Path) -> Command {
     mount(Path::new("sh"), &[&words[..], more].concat(), folder)
 }
 
-#[test]
-fn a_lock_of_the_starting_program_is_not_held_by_the_mount() {
+/// The lock of a shell that mounted in the background with this variable: whether another may have it then.
+fn lock_beside_a_mount(variable: (&str, &str)) -> Option<Result<(), Errno>> {
     if !can_mount() {
-        return;
+        return None;
     }
     let folder = folder();
     let path = folder.path().join("lock");
     let lock = File::create(&path).unwrap();
     // The shell has the lock by this open.
     let text = "exec 9>\"$LOCK\" && flock 9 && \"$@\"";
-    let started = script(text, &[], folder.path()).env("LOCK", &path).status();
+    let started = script(text, &[], folder.path())
+        .env("LOCK", &path)
+        .env(variable.0, variable.1)
+        .status();
     assert!(started.unwrap().success());
     assert!(is_mounted(&folder.path().join("point")));
     let locked = flock(&lock, FlockOperation::NonBlockingLockExclusive);
     umount(folder.path());
-    assert_eq!(locked, Ok(()), "the mount holds it");
+    Some(locked)
+}
+
+#[test]
+fn a_lock_of_the_starting_program_is_not_held_by_the_mount() {
+    let variable = ("AWS_SHARED_CREDENTIALS_FILE", "/dev/fd/10");
+    if let Some(locked) = lock_beside_a_mount(variable) {
+        assert_eq!(locked, Ok(()), "the mount holds it");
+    }
+}
+
+#[test]
+fn a_descriptor_that_is_named_in_the_environment_goes_to_the_mount() {
+    let variable = ("AWS_SHARED_CREDENTIALS_FILE", "/dev/fd/9");
+    if let Some(locked) = lock_beside_a_mount(variable) {
+        assert_eq!(locked, Err(Errno::WOULDBLOCK), "the mount does not have it");
+    }
 }
 
 #[test]

@@ -41,8 +41,9 @@ const READY: &str = "ready";
 pub fn start(words: impl IntoIterator<Item = OsString>) -> Result<(), Failure> {
     let cannot = |e: io::Error| Failure::Run(format!("cannot start in the background: {e}"));
     let words: Vec<OsString> = words.into_iter().skip(1).collect();
-    // A lock or a pipe of the starting program is not the daemon's to hold.
-    inherit_only(&named(&words));
+    // A lock or a pipe of the starting program is not the daemon's to hold. Variables name files of credentials.
+    let variables = std::env::vars_os().map(|(_, value)| value);
+    inherit_only(&named(words.iter().cloned().chain(variables)));
     let mut child = Command::new(std::env::current_exe().map_err(cannot)?)
         // Not the name mount(8) may have called us by: the words are expanded already.
         .arg0("forerun")
@@ -72,10 +73,16 @@ pub fn start(words: impl IntoIterator<Item = OsString>) -> Result<(), Failure> {
     }
 }
 
-/// The descriptors that a command line names, as `--record >(gzip >reads.gz)` of a shell does: `/dev/fd/63`.
-fn named(words: &[OsString]) -> Vec<u32> {
-    let number = |word: &OsString| word.to_str()?.rsplit_once("/fd/")?.1.parse().ok();
-    words.iter().filter_map(number).collect()
+/// The descriptors that words of a command line and values of variables name, as `--record >(gzip >reads.gz)` of a
+/// shell does: `/dev/fd/63`. A folder's has a path behind it, and a list of paths names several.
+fn named(words: impl IntoIterator<Item = OsString>) -> Vec<u32> {
+    let mut all = Vec::new();
+    for word in words {
+        let word = word.to_string_lossy();
+        let behind = word.split("/fd/").skip(1);
+        all.extend(behind.filter_map(|rest| rest.split(['/', ':']).next()?.parse::<u32>().ok()));
+    }
+    all
 }
 
 /// Is that daemon: begins, tells the starting program that it works or why not, and goes on to its end.
@@ -179,6 +186,8 @@ fn report_failure(failure: &Failure) {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::ffi::OsStringExt;
+
     use super::*;
 
     #[test]
@@ -188,9 +197,15 @@ mod tests {
             "/dev/fd/63",
             "--record=/proc/self/fd/7",
             "/dev/fd/-1",
+            "/dev/fd/9x",
             "9",
+            "/proc/self/fd/8/data",
+            "/dev/fd/10/",
+            "/dev/fd/11:/etc/ssl:/dev/fd/12",
         ];
-        assert_eq!(named(&words.map(OsString::from)), [63, 7]);
+        assert_eq!(named(words.map(OsString::from)), [63, 7, 8, 10, 11, 12]);
+        let no_text = [&b"/dev/fd/6/"[..], b"\xff"].concat();
+        assert_eq!(named([OsString::from_vec(no_text)]), [6]);
     }
 
     #[test]
