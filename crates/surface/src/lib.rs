@@ -24,6 +24,9 @@ pub mod failure;
 pub mod figure;
 pub mod files;
 pub mod quantity;
+#[cfg(all(test, feature = "daemon"))]
+#[path = "../../skipped.rs"]
+mod skipped;
 pub mod stats;
 pub mod text;
 #[cfg(feature = "daemon")]

@@ -47,7 +47,7 @@ pub(crate) fn packed((major, minor): (u32, u32)) -> u32 {
 pub fn file_system(path: &Path) -> Result<FileSystem, Failure> {
     let absolute =
         fs::canonicalize(path).map_err(|error| Failure::unusable(path, plain(&error)))?;
-    let table = mounts::table_of(std::process::id());
+    let table = mounts::own_table();
     let table = table.map_err(|error| Failure::unusable(path, error))?;
     let device = mounts::device_of(&absolute);
     let mount = match device {

@@ -21,7 +21,7 @@ const OVERLAYS_MAX: u32 = 4;
 pub fn below(path: &Path) -> Result<Below, Failure> {
     let unusable = |e: std::io::Error| Failure::unusable(path, plain(&e));
     let real = path.canonicalize().map_err(unusable)?;
-    let mounts = mounts::table_of(std::process::id()).map_err(unusable)?;
+    let mounts = mounts::own_table().map_err(unusable)?;
     let sys = Sys::default();
     let below = match mounts::device_of(&real) {
         Some(device) => sys

@@ -100,6 +100,14 @@ pub fn table_of(process: u32) -> io::Result<Vec<Mount>> {
     Ok(parse(&fs::read(format!("/proc/{process}/mountinfo"))?))
 }
 
+/// The mounts that this process sees.
+///
+/// # Errors
+/// There is no `/proc`.
+pub fn own_table() -> io::Result<Vec<Mount>> {
+    Ok(parse(&fs::read("/proc/self/mountinfo")?))
+}
+
 /// The number of the mount a path is on; none before Linux 5.8.
 #[must_use]
 pub fn mount_id(path: &Path) -> Option<u64> {

@@ -112,7 +112,7 @@ pub fn serve<D>(
 #[must_use]
 pub fn is_ignored(signal: i32) -> bool {
     let bit = u32::try_from(signal - 1);
-    bit.is_ok_and(|bit| status::has(&status::of(std::process::id()), "SigIgn:", bit))
+    bit.is_ok_and(|bit| status::has(&status::of_self(), "SigIgn:", bit))
 }
 
 /// Leaves the session of the starting program: its terminal's signals are not for us.
@@ -206,6 +206,41 @@ mod tests {
         assert_eq!(named(words.map(OsString::from)), [63, 7, 8, 10, 11, 12]);
         let no_text = [&b"/dev/fd/6/"[..], b"\xff"].concat();
         assert_eq!(named([OsString::from_vec(no_text)]), [6]);
+    }
+
+    #[test]
+    fn signals_ignored_are_those_of_this_process() {
+        let own = std::fs::read_to_string("/proc/self/status").unwrap();
+        for signal in 1..32_u32 {
+            let is_listed = status::has(&own, "SigIgn:", signal - 1);
+            assert_eq!(is_ignored(signal.cast_signed()), is_listed, "{signal}");
+        }
+    }
+
+    #[test]
+    fn signals_ignored_are_those_of_this_process_in_any_name_space() {
+        // The number 1 is the test's there, and that of another in `/proc`, which is the one outside.
+        let script = "trap '' HUP; exec unshare --pid --fork \"$@\"";
+        let apart = |words: &[&str]| {
+            let mut command = Command::new("sh");
+            command.args(["-c", script, "sh"]);
+            if !rustix::process::geteuid().is_root() {
+                command.arg("--user");
+            }
+            command.args(words).output().unwrap()
+        };
+        let may = apart(&["true"]);
+        if !may.status.success() {
+            return crate::skipped::skipped(String::from_utf8_lossy(&may.stderr));
+        }
+        let tests = std::env::current_exe().unwrap();
+        let name = "daemon::background::tests::signals_ignored_are_those_of_this_process";
+        let ended = apart(&[tests.to_str().unwrap(), "--exact", name]);
+        let said = String::from_utf8_lossy(&ended.stdout);
+        assert!(
+            ended.status.success() && said.contains("1 passed"),
+            "{said}"
+        );
     }
 
     #[test]

@@ -8,6 +8,12 @@ pub fn of(process: u32) -> String {
     fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default()
 }
 
+/// The text of this process. Its number is another's where `/proc` is of another name space of processes.
+#[must_use]
+pub fn of_self() -> String {
+    fs::read_to_string("/proc/self/status").unwrap_or_default()
+}
+
 /// A field, by its name with the colon.
 #[must_use]
 pub fn field<'a>(status: &'a str, name: &str) -> Option<&'a str> {

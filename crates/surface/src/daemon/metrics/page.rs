@@ -176,7 +176,7 @@ pub fn estimates(page: &mut Page, estimates: &[(String, Estimate)]) {
 /// does not give are left out.
 fn of_process() -> Vec<Family> {
     let mut page = Page::default();
-    let status = status::of(std::process::id());
+    let status = status::of_self();
     let field = |name: &str| {
         let value = status::field(&status, name)?;
         value.split_ascii_whitespace().next()?.parse::<u64>().ok()
