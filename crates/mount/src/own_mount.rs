@@ -30,9 +30,11 @@ use super::{attach, point};
 /// `STATX_MNT_ID_UNIQUE` of `linux/stat.h`.
 const UNIQUE: StatxFlags = StatxFlags::from_bits_retain(0x4000);
 
-/// The time for a program that cut the connection of a mount to take it off (`umount -f`): it needs microseconds, and a
-/// turn of the processor. And the pause between two looks.
-const GOING: Duration = Duration::from_millis(500);
+/// The time for a program that cut the connection of a mount to take it off (`umount -f`): the kernel does both in one
+/// call, microseconds apart, and tells nothing between. On a machine short of processors or memory its turn comes late,
+/// and a mount that is taken for dead ends with code 1. Half of `GRACE` in [`ending`](super::ending), which bounds the
+/// end. And the pause between two looks.
+const GOING: Duration = Duration::from_secs(2);
 const GOING_PAUSE: Duration = Duration::from_millis(10);
 
 /// See the [module](self).
