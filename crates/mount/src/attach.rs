@@ -84,9 +84,9 @@ pub fn mount(
             Err(Errno::NOSYS | Errno::PERM) if getuid().is_root() => {
                 mount_by_path(&channel, source, mountpoint, flags, everyone)?
             }
-            own => own?,
+            own => Some(own?),
         };
-        Ok((channel, Some(own)))
+        Ok((channel, own))
     });
     let (channel, own) = match mounted {
         // A container may refuse these calls, and allow that program its own.
@@ -179,14 +179,14 @@ fn mount_directly(
     Ok(own)
 }
 
-/// By `mount(2)`: the mount is known only after it was attached.
+/// By `mount(2)`: the mount is known only after it was attached, if at all. It works in any case.
 fn mount_by_path(
     channel: &OwnedFd,
     source: &Path,
     mountpoint: &Path,
     flags: MountFlags,
     everyone: bool,
-) -> Result<OwnMount, Errno> {
+) -> Result<Option<OwnMount>, Errno> {
     let (channel, user, group) = (channel.as_raw_fd(), getuid(), getgid());
     let others = if everyone { ",allow_other" } else { "" };
     let options = format!(
@@ -194,7 +194,7 @@ fn mount_by_path(
     );
     let options = CString::new(options).map_err(|_| Errno::INVAL)?;
     rustix::mount::mount(source, mountpoint, TYPE, flags, options.as_c_str())?;
-    OwnMount::at(mountpoint).map(|(_, own)| own)
+    Ok(OwnMount::at(mountpoint).ok().map(|(_, own)| own))
 }
 
 /// The name of a source in the kernel's list, which takes 255 bytes: of a longer one the end.
@@ -244,7 +244,12 @@ fn mount_by_fusermount(
         let message = String::from_utf8_lossy(&output.stderr);
         return Err(io::Error::other(message.trim().to_owned()));
     }
-    receive(&ours)
+    receive(&ours).inspect_err(|_| {
+        // Nothing serves what that program mounted.
+        if let Err(error) = unmount_by_fusermount(mountpoint, true) {
+            tracing::warn!("cannot unmount {}: {error}", mountpoint.display());
+        }
+    })
 }
 
 /// The channel that was sent over a socket.

@@ -1,10 +1,11 @@
 //! The daemon's own mount and no other, its end, and clients and files that must not hold it up.
 
 use std::ffi::OsStr;
-use std::fs::{self, File};
+use std::fs::{self, File, Permissions};
 use std::io::{BufRead, BufReader, Read, Write};
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -93,6 +94,42 @@ fn a_mount_that_is_in_use_when_it_is_cut_off_leaves_its_path_and_fails() {
     assert_eq!(kinds_on(&point), [""; 0], "{forced:?}");
     assert_eq!(ended.code(), Some(1), "{forced:?}");
     drop(held);
+}
+
+#[test]
+fn a_mount_whose_channel_does_not_arrive_is_taken_off() {
+    const STRANGER: u32 = 54_321;
+    if !can_mount() {
+        return;
+    }
+    if fs::metadata("/dev/fuse").unwrap().mode() & 0o006 != 0o006 {
+        return skipped("needs a /dev/fuse that users may open");
+    }
+    let folder = folder();
+    let at = |name| folder.path().join(name);
+    fs::copy(cargo_bin!("forerun"), at("forerun")).unwrap();
+    // Says that it mounted, and passes nothing.
+    fs::write(at("fusermount3"), "#!/bin/sh\necho \"$@\" >> \"$CALLS\"\n").unwrap();
+    fs::set_permissions(at("fusermount3"), Permissions::from_mode(0o755)).unwrap();
+    fs::write(at("calls"), "").unwrap();
+    for name in ["point", "calls"] {
+        chown(at(name), Some(STRANGER), Some(STRANGER)).unwrap();
+    }
+    let path = format!("{}:/usr/bin:/bin", folder.path().display());
+    let output = Command::new(at("forerun"))
+        .args(["mount", "--foreground", "--memory", "16MiB"])
+        .args([at("source"), at("point")])
+        .env("PATH", path)
+        .env("CALLS", at("calls"))
+        .uid(STRANGER)
+        .gid(STRANGER)
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("fusermount3 passed no channel"), "{said}");
+    let calls = fs::read_to_string(at("calls")).unwrap();
+    let last = format!("-u -z -- {}", at("point").display());
+    assert_eq!(calls.lines().nth(1), Some(&*last), "{calls}");
 }
 
 #[test]
