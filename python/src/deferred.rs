@@ -1,19 +1,19 @@
 //! Objects of Python that are let go of without the interpreter.
 //!
-//! Problem: what a thread of an engine drops last, an answer or the function of a file that is closed, must not be
-//! dropped there: that runs Python code. PyO3 has a list for such objects, and a lock of it. A child process that is
+//! Problem: a thread of an engine has the last reference to an answer, or to the function of a file that is closed, and
+//! must not drop it: that runs Python code. PyO3 has a list for such objects, and a lock of it. A child process that is
 //! forked while a thread without the interpreter has that lock hangs at its first step.
 //!
 //! Mechanism: a list without a lock, to which each thread adds and of which one with the interpreter takes all. It is
-//! whole at each moment of a fork; a child may lack what was being added.
+//! whole at each moment of a fork; a child may lack an object that was being added.
 //!
 //! ```text
 //! thread of an engine   drop -> add -> [list]
 //! thread of Python      before it waits for a call, a file is let go of, a collection begins   <- all, dropped
 //! ```
 //!
-//! Their code may wait for a lock that a reader holds, or read: it runs where none of ours waits for it, and not where
-//! an interrupt would be lost in it. At the end of the process they stay.
+//! Code that runs as an object is dropped may wait for a lock that a reader holds, or read a file: it runs where no call
+//! waits for it, and no interrupt is lost in it. At the end of the process the objects stay.
 
 use std::ops::Deref;
 use std::ptr;

@@ -145,7 +145,7 @@ impl Turn {
     #[pyo3(signature = (*_error))]
     fn __exit__(&self, _error: &Bound<'_, PyTuple>) {
         let mut state = self.state();
-        // A forked child has not what its parent took.
+        // A forked child has no turn that its parent took.
         if state.depth > 0 && state.holder == this_thread() {
             state.depth -= 1;
             state.wake_next();

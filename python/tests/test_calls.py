@@ -366,7 +366,7 @@ def test_a_function_that_is_being_taken_apart_is_not_called(engine):
         def fetch(start, end):
             return bytes(end - start)
 
-        # In this order: the function loses its variables first, and then what its attribute has, from the end.
+        # In this order: the function loses its variables first, and then the items of its attribute, from the end.
         fetch.kept = [Handle.fetched(engine, fetch, "apart", "1", 1 << 40), Last(read)]
         assert fetch.kept[0].pread(4, 0) == bytes(4)
         return weakref.ref(fetch)

@@ -245,7 +245,7 @@ fn mount_by_fusermount(
         return Err(io::Error::other(message.trim().to_owned()));
     }
     receive(&ours).inspect_err(|_| {
-        // Nothing serves what that program mounted.
+        // No process serves the mount of that program.
         if let Err(error) = unmount_by_fusermount(mountpoint, true) {
             tracing::warn!("cannot unmount {}: {error}", mountpoint.display());
         }

@@ -23,7 +23,7 @@ pub enum Cause {
     Refused,
     /// Excluded by the user.
     Excluded,
-    /// Outside of the folders that are watched: no part of what could be steered.
+    /// Outside of the folders that are watched: no part of the bytes that could be steered.
     Elsewhere,
     /// Reads in the idle class of I/O are left alone.
     Idle,

@@ -1,4 +1,4 @@
-//! Mounts in the background beside the program that started them: it may be gone, and what it holds is its own.
+//! Mounts in the background beside the program that started them: they outlive it, and hold none of its descriptors.
 
 use std::fs::{self, File};
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Listings beside open files and other mounts: what a listing tells the kernel is right, or nothing.
+//! Listings beside open files and other mounts: a listing tells the kernel attributes that are right, or none.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};

@@ -87,7 +87,7 @@ impl SourceFs {
         self.attributes_of_file(&place)
     }
 
-    /// The attributes of what is at a place, by its name.
+    /// The attributes of the file at a place, by its name.
     pub(super) fn attributes_of_file(&self, place: &Place) -> Result<Attributes, Errno> {
         let folder = self.descriptor(place.parent)?;
         if place.mounted {

@@ -157,8 +157,8 @@ fn a_method_or_a_version_that_a_server_does_not_know_is_asked_for_once() {
 }
 
 /// It would be no server of TLS the next time.
-#[test]
-fn a_server_that_speaks_no_tls_is_asked_once() {
+/// How often a server is asked that begins with these bytes, the last of them from then on, and the error of that.
+fn handshakes(answers: &'static [&[u8]]) -> (usize, String) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("https://{}/a", listener.local_addr().unwrap());
     let connections = Arc::new(AtomicUsize::new(0));
@@ -166,14 +166,22 @@ fn a_server_that_speaks_no_tls_is_asked_once() {
     std::thread::spawn(move || {
         let mut open = Vec::new();
         for mut stream in listener.incoming().map_while(Result::ok) {
-            counted.fetch_add(1, Ordering::Relaxed);
-            let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n");
+            let before = counted.fetch_add(1, Ordering::Relaxed);
+            let _ = stream.write_all(answers[before.min(answers.len() - 1)]);
             open.push(stream);
         }
     });
     let client = Client::with_variables(Limits::default(), []).unwrap();
     let error = client.open(&url).unwrap_err().to_string();
-    assert_eq!(connections.load(Ordering::Relaxed), 1, "{error}");
+    (connections.load(Ordering::Relaxed), error)
+}
+
+const NO_TLS: &[u8] = b"HTTP/1.1 400 Bad Request\r\n\r\n";
+
+#[test]
+fn a_server_that_speaks_no_tls_is_asked_once() {
+    let (asked, error) = handshakes(&[NO_TLS]);
+    assert_eq!(asked, 1, "{error}");
 }
 
 /// As a server does that is just replaced.
@@ -181,23 +189,8 @@ fn a_server_that_speaks_no_tls_is_asked_once() {
 fn a_handshake_that_a_server_ends_with_an_alert_is_begun_again() {
     // Of the kind `internal_error`.
     const ALERT: &[u8] = &[21, 3, 3, 0, 2, 2, 80];
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("https://{}/a", listener.local_addr().unwrap());
-    let connections = Arc::new(AtomicUsize::new(0));
-    let counted = connections.clone();
-    std::thread::spawn(move || {
-        let mut open = Vec::new();
-        for mut stream in listener.incoming().map_while(Result::ok) {
-            let _ = stream.write_all(match counted.fetch_add(1, Ordering::Relaxed) {
-                0 => ALERT,
-                _ => b"HTTP/1.1 400 Bad Request\r\n\r\n",
-            });
-            open.push(stream);
-        }
-    });
-    let client = Client::with_variables(Limits::default(), []).unwrap();
-    let error = client.open(&url).unwrap_err().to_string();
-    assert_eq!(connections.load(Ordering::Relaxed), 2, "{error}");
+    let (asked, error) = handshakes(&[ALERT, NO_TLS]);
+    assert_eq!(asked, 2, "{error}");
 }
 
 /// It would ask the next time. In a process of its own, for the variable.

@@ -1,4 +1,4 @@
-//! What an input may say, and memory beside that of blocks.
+//! Bounds of the numbers in inputs, and of memory beside that of blocks.
 
 use super::*;
 use crate::stream::STREAMS_MAX;
