@@ -280,6 +280,7 @@ impl Windows {
                 wants: Wants::Presence,
             };
             self.feed(now, input);
+            self.taken(now, number, block);
         }
     }
 

@@ -6,7 +6,7 @@ use std::format;
 use super::Rig;
 use crate::detect::Access;
 use crate::protocol::{FetchOutcome, Input, Wants};
-use crate::units::{Block, Bytes, DeviceId, FileId, Nanos, ReadId, ReaderId};
+use crate::units::{Block, Bytes, DeviceId, Extent, FileId, Nanos, ReadId, ReaderId};
 use crate::{Placement, Profile, preset};
 
 const BLOCK: u64 = 4096;
@@ -95,5 +95,45 @@ fn longest(readers: u32, answers: u32) -> u32 {
 fn a_window_is_one_request_where_others_wait_for_their_turn_and_two_where_none_does() {
     for (readers, expected) in [(100, 128), (20, 128), (8, 128), (1, 64)] {
         assert_eq!(longest(readers, 8), expected, "{readers} readers");
+    }
+}
+
+/// A reader that takes its bytes a moment after the engine says that they are there.
+#[test]
+fn awaited_blocks_stay_until_they_are_taken_though_their_mark_opens_a_window() {
+    const COUNT: u32 = 64;
+    for memory in [4 << 20, 9 << 20, 32 << 20] {
+        let mut rig = rig(16, memory, 1, 1 << 16);
+        for first in (0..1 << 15).step_by(COUNT as usize) {
+            let (file, reader) = (FileId(0), ReaderId(0));
+            let extent = Extent::new(file, Block(first), COUNT);
+            if first > 0 {
+                rig.input(Input::Read {
+                    read: ReadId(first),
+                    reader,
+                    access: Access {
+                        block: Block(first),
+                        head: 0,
+                        count: COUNT,
+                        previous: first.checked_sub(1).map(Block),
+                    },
+                    wants: Wants::Presence,
+                    fresh: true,
+                });
+            }
+            while rig.engine.reads.get(ReadId(first)).is_some() {
+                rig.complete(0, FetchOutcome::Done);
+            }
+            let given_up = extent
+                .blocks()
+                .find(|block| rig.engine.table().find(file, *block).is_none());
+            assert_eq!(given_up, None, "of {extent} in {memory} bytes");
+            rig.input(Input::Touch {
+                reader,
+                first: extent.first,
+                count: COUNT,
+            });
+        }
+        assert_eq!(rig.engine.ledger().evicted_unused, 0);
     }
 }
