@@ -1,15 +1,19 @@
 //! Files that variables and profiles name: keys, tokens, logins.
 //!
 //! A pipe in the place of one would keep its reader for ever, and a device might have no end, so only files are read,
-//! of at most [`BYTES_MAX`] bytes; the open itself does not wait either.
+//! of at most [`BYTES_MAX`] bytes; the open itself does not wait either. `/dev/null` is an empty file: so programs are
+//! told to have none (`AWS_CONFIG_FILE=/dev/null`).
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 /// Longest file, in bytes: 10,000 profiles.
 pub(crate) const BYTES_MAX: u64 = 4 << 20;
+
+/// The device number of `/dev/null`, in whatever name it has.
+const NULL: u64 = libc::makedev(1, 3);
 
 /// Opens a file; its length.
 fn open(path: &Path) -> io::Result<(File, u64)> {
@@ -18,6 +22,9 @@ fn open(path: &Path) -> io::Result<(File, u64)> {
         .custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC)
         .open(path)?;
     let metadata = file.metadata()?;
+    if metadata.file_type().is_char_device() && metadata.rdev() == NULL {
+        return Ok((file, 0));
+    }
     let refused = match metadata.len() {
         _ if metadata.is_dir() => "a directory in place of a file".to_owned(),
         _ if !metadata.is_file() => "a pipe or a device in place of a file".to_owned(),
@@ -88,5 +95,7 @@ mod tests {
         assert_eq!(check(folder.path()), Ok(()), "a library says so");
         assert_eq!(check(&at("absent")), Ok(()));
         assert_eq!(text(&at("file")).unwrap(), "text");
+        assert_eq!(text(Path::new("/dev/null")).unwrap(), "");
+        assert_eq!(check(Path::new("/dev/null")), Ok(()));
     }
 }
