@@ -135,7 +135,9 @@ fn awaited(reader: &Reader, into: &mut [u8], offset: u64) -> Ended {
     if let Err(error) = reader.look_if_due() {
         return Ended::Read(Err(error));
     }
-    if let Some(taken) = reader.read_resident_at(into, offset, true) {
+    let is_there = reader.is_resident(offset, into.len());
+    let taken = is_there.then(|| reader.read_resident_at(into, offset, true));
+    if let Some(taken) = taken.flatten() {
         return Ended::Read(Ok(taken));
     }
     let there = Arc::new((Mutex::new(false), Condvar::new()));

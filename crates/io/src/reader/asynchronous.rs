@@ -146,7 +146,9 @@ impl AsyncRead for AsyncReader {
             Asked::Nothing | Asked::Waiting(_) => {
                 self.lost = 0;
                 self.reader.look_if_due()?;
-                self.reader.read_resident_at(buf, cursor, true)
+                let is_there = self.reader.is_resident(cursor, buf.len());
+                let read = is_there.then(|| self.reader.read_resident_at(buf, cursor, true));
+                read.flatten()
             }
         };
         let Some(read) = read else {

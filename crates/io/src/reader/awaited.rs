@@ -162,7 +162,8 @@ impl Reader {
 
     /// As [`Reader::read_awaited_at`], of resident blocks: it waits for nothing and looks at
     /// nothing. None if a byte is not there: then nothing is counted, and the reader stands where it
-    /// stood, because the same bytes are asked for again.
+    /// stood, because the same bytes are asked for again. The blocks before count as accessed twice then, so
+    /// [`Reader::is_resident`] is asked before.
     #[must_use]
     pub fn read_resident_at(&self, buf: &mut [u8], offset: u64, fresh: bool) -> Option<usize> {
         let version = self.version.count();
