@@ -199,9 +199,9 @@ pub enum Wants {
     /// The blocks, pinned until they are released: as many as are there with the first.
     Blocks,
     /// That they are there; the reader will take them then, and holds nothing until then. None is
-    /// pinned: each is waited for in turn, fetched if it is missing, and its lookahead mark counts. Answered with
-    /// `End` once the last one was there (earlier ones may be gone again by then), or with `Failed`. A block counts as
-    /// read with the [`Input::Touch`] that tells that its bytes were taken, and as unread until then.
+    /// pinned, or given up as one whose bytes were taken: each is waited for in turn, fetched if it
+    /// is missing, and its lookahead mark counts. Answered with `End` once the last one was there
+    /// (earlier ones may be gone again by then), or with `Failed`.
     Presence,
     /// The same in the gaps that other reads leave, as the idle class of ioprio: its blocks are fetched when no
     /// program waits for their device, alone and for no stream. For a verifier of whole files.

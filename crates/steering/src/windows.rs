@@ -304,22 +304,7 @@ impl Windows {
             let flight = self.flights.get_mut(number.0 as usize)?.pop_front()?;
             is_served = self.complete(now, flight.request, &mut opened);
         }
-        self.taken(now, number.0, block);
         opened.pages()
-    }
-
-    /// The program has this block of a file, for which a read of it was answered.
-    fn taken(&mut self, now: Nanos, file: u32, block: u32) {
-        let (reader, first) = (ReaderId(file), Block(block));
-        let count = 1;
-        self.feed(
-            now,
-            Input::Touch {
-                reader,
-                first,
-                count,
-            },
-        );
     }
 
     /// Completes the fetches of a stream of which this is true.

@@ -9,9 +9,8 @@
 //! answered with 6 blocks; the next try waits for the fetch of 16.
 //!
 //! A read that only awaits its blocks (`Wants::Presence`) goes from each to the next as it arrives
-//! and never back, so it ends however little memory there is. They are read when their bytes are taken: until then the
-//! window that its mark opens spares them. An idle one (`Wants::Idle`) does the same, and leaves marks, streams and
-//! announced orders alone.
+//! and never back, so it ends however little memory there is. An idle one (`Wants::Idle`) does the same, and leaves
+//! marks, streams and announced orders alone.
 
 use alloc::vec::Vec;
 
@@ -201,6 +200,8 @@ impl Engine {
         if wants == Wants::Idle {
             return Some(self.await_next(id));
         }
+        // Before the mark: the window it opens may take this frame.
+        self.reached(found.frame);
         self.take_mark(reader, access);
         self.advance(reader, own);
         Some(self.await_next(id))
@@ -339,13 +340,19 @@ impl Engine {
     /// A resident block was accessed. Reading on inside the block accessed last is not a new
     /// access (the kernel's rule, too): small reads do not make a block look busy.
     fn access(&mut self, frame: crate::table::Frame, new: bool) {
+        self.reached(frame);
+        if new {
+            self.memory.tell_of(frame, Event::Touched(frame));
+        }
+    }
+
+    /// Its reader came to a resident block. One that is awaited is not given up as one whose bytes
+    /// were taken, but the detector sees that it is wanted.
+    fn reached(&mut self, frame: crate::table::Frame) {
         if self.memory.table.flags(frame) & flag::UNREAD != 0 {
             self.memory.used(frame);
             self.ledger.resident_unused -= 1;
             self.ledger.used += 1;
-        }
-        if new {
-            self.memory.tell_of(frame, Event::Touched(frame));
         }
     }
 

@@ -14,7 +14,8 @@
 //! An activated block moves when it reaches the old end of the inactive list, not at once: that
 //! is as much as one three-byte link a block allows (see the design note 0002). It is not
 //! scan-resistant, and under memory pressure blocks fetched ahead go before their readers come (Li and
-//! Shen 2005, section 3), so unread blocks may be *spared*: passed over at the old end some times.
+//! Shen 2005, section 3), so unread blocks may be *spared*: passed over at the old end some times. Then one that its
+//! reader awaits is passed over once more, until the bytes are taken.
 //!
 //! Example: 32 streams in 1536 frames, each with one window of 32 blocks ahead. An order of
 //! all has 512 blocks read between an unread one and the old end, half a round of the streams. Spared
@@ -54,6 +55,9 @@ pub(super) const METHOD: Method<Box<dyn Reclaim>> = Method {
 const SPARE_MAX: u64 = 3;
 /// Of an unread block, the flags that count how often it was passed over: a number of two bits.
 const PASSED: u8 = flag::REFERENCED | flag::ACTIVE;
+/// Of a block that is not unread any more: its reader awaits it, or has just come to it, and its bytes were not taken.
+/// An activated block is referenced, too.
+const AWAITED: u8 = flag::ACTIVE;
 
 /// See the [module](self).
 #[derive(Debug, Default)]
@@ -95,10 +99,16 @@ impl Reclaim for TwoList {
         match event {
             Event::Inserted { frame, .. } => cache.push(&mut self.inactive, frame),
             Event::Touched(frame) if cache.flags(frame) & flag::REFERENCED == 0 => {
+                cache.clear(frame, AWAITED);
                 cache.set(frame, flag::REFERENCED | flag::ARMED);
             }
             Event::Touched(frame) => cache.set(frame, flag::ACTIVE),
-            Event::Used(frame) => cache.clear(frame, PASSED),
+            Event::Used(frame) => {
+                cache.clear(frame, PASSED);
+                if self.spare > 0 {
+                    cache.set(frame, AWAITED);
+                }
+            }
             _ => {}
         }
     }
@@ -112,7 +122,10 @@ impl Reclaim for TwoList {
             for _ in 0..self.inactive.len() {
                 let frame = cache.pop(&mut self.inactive)?;
                 let flags = cache.flags(frame);
-                if flags & (flag::ACTIVE | flag::UNREAD) == flag::ACTIVE {
+                if flags & (PASSED | flag::UNREAD) == AWAITED {
+                    cache.clear(frame, AWAITED);
+                    cache.push(&mut self.inactive, frame);
+                } else if flags & (flag::ACTIVE | flag::UNREAD) == flag::ACTIVE {
                     cache.push(&mut self.active, frame);
                 } else if flags & flag::PINNED != 0 {
                     cache.push(&mut self.inactive, frame);
@@ -160,6 +173,7 @@ mod tests {
         frame: u32,
         /// How often it is spared yet, while it is unread.
         unread: Option<u8>,
+        awaited: bool,
         referenced: bool,
         activated: bool,
     }
@@ -169,6 +183,7 @@ mod tests {
             Self {
                 frame,
                 unread,
+                awaited: false,
                 referenced: false,
                 activated: false,
             }
@@ -187,8 +202,18 @@ mod tests {
             for entry in &mut self.inactive {
                 if entry.frame == frame {
                     entry.unread = None;
+                    entry.awaited = false;
                     entry.activated |= entry.referenced;
                     entry.referenced = true;
+                }
+            }
+        }
+
+        fn wait(&mut self, frame: u32) {
+            for entry in &mut self.inactive {
+                if entry.frame == frame {
+                    entry.unread = None;
+                    entry.awaited = true;
                 }
             }
         }
@@ -201,7 +226,10 @@ mod tests {
                 }
                 for _ in 0..self.inactive.len() {
                     let mut entry = self.inactive.pop_front()?;
-                    if entry.activated {
+                    if entry.awaited && spare > 0 {
+                        entry.awaited = false;
+                        self.inactive.push_back(entry);
+                    } else if entry.activated {
                         self.active.push_back(entry.frame);
                     } else if pinned.contains(&entry.frame) {
                         self.inactive.push_back(entry);
@@ -222,7 +250,7 @@ mod tests {
     proptest! {
         #[test]
         fn gives_up_blocks_in_the_order_of_two_plain_lists(
-            steps in prop::collection::vec((0..4u8, 0..24u32), 0..300),
+            steps in prop::collection::vec((0..5u8, 0..24u32), 0..300),
             spare in 0..=SPARE_MAX as u8,
         ) {
             let mut stage = Stage::new(24);
@@ -257,6 +285,11 @@ mod tests {
                             pinned.push(n);
                             stage.table.set(frame, flag::PINNED);
                         }
+                    }
+                    4 if resident && stage.table.flags(frame) & flag::UNREAD != 0 => {
+                        stage.table.clear(frame, flag::UNREAD);
+                        lru.hear(&mut stage.cache(), Event::Used(frame));
+                        model.wait(n);
                     }
                     3 => {
                         let victim = match lru.victim(&mut stage.cache()) {

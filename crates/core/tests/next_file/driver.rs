@@ -188,21 +188,15 @@ impl Driver {
 
     /// A program reads blocks; all fetches end.
     pub(crate) fn read(&mut self, reader: ReaderId, first: u64, count: u64) {
-        let first = Block(u32::try_from(first).unwrap());
-        let count = u32::try_from(count).unwrap();
+        let block = Block(u32::try_from(first).unwrap());
         self.input(Input::Read {
             read: ReadId(0),
             reader,
-            access: Access::new(first, count),
+            access: Access::new(block, u32::try_from(count).unwrap()),
             fresh: true,
             wants: Wants::Presence,
         });
         self.complete();
-        self.input(Input::Touch {
-            reader,
-            first,
-            count,
-        });
     }
 
     /// A program opens files of folder 0 one by one and reads them; the driver is quick.

@@ -280,7 +280,6 @@ impl Windows {
                 wants: Wants::Presence,
             };
             self.feed(now, input);
-            self.taken(now, number, block);
         }
     }
 
