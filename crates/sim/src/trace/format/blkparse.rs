@@ -6,8 +6,9 @@
 //! ```
 //!
 //! `Q` is a request as the file system issued it, before merging; the later actions of its life
-//! are not read, nor are discards, flushes without data and messages. The summary at the end, from
-//! its first `CPU` line on, is skipped. A trace of other actions only is an error at its end.
+//! are not read, nor are discards, flushes without data and messages. A summary, from its first
+//! `CPU` line on, is skipped up to the next action: logs one behind the other have one each. A
+//! trace of other actions only is an error at its end.
 //! Devices are numbered in the order of first use. Other output formats (`-f`) are not read.
 
 use std::io::Write;
@@ -54,57 +55,34 @@ struct Blkparse {
     devices: Names,
     /// An action other than a queued request, while there was none of those.
     other: Option<u8>,
+    /// In a summary.
     is_over: bool,
 }
 
 impl Decode for Blkparse {
     fn take(&mut self, line: &[u8]) -> Result<Option<Record>, Cause> {
         self.is_over |= line.starts_with(b"CPU") || line.starts_with(b"Total (");
-        if self.is_over {
+        let event = event(line);
+        if self.is_over && event.is_err() {
             return Ok(None);
         }
-        let form = || Cause::form(line, FORM);
-        let mut words = split(line);
-        let mut next = || words.next().ok_or_else(form);
-        let [device, _cpu, _sequence, seconds, pid, action, rwbs] = [
-            next()?,
-            next()?,
-            next()?,
-            next()?,
-            next()?,
-            next()?,
-            next()?,
-        ];
-        let arrival = time("seconds", seconds, SECOND)?;
-        let is_device = device.iter().all(|b| b.is_ascii_digit() || *b == b',');
-        let known = |action: &u8| ACTIONS.contains(action);
-        let ([action], true) = (action, is_device && device.contains(&b',')) else {
-            // Actions with two letters are those of unplugging by timer: UT.
-            return if action == b"UT" {
-                Ok(None)
-            } else {
-                Err(form())
-            };
-        };
-        if !known(action) {
-            return Err(form());
-        }
-        if *action != b'Q' {
-            self.other.get_or_insert(*action);
-            return Ok(None);
-        }
-        let Some(op) = op(rwbs) else {
+        self.is_over = false;
+        let Some(event) = event? else {
             return Ok(None);
         };
-        let (Some(first), Some(b"+"), Some(count)) = (words.next(), words.next(), words.next())
+        if event.action != b'Q' {
+            self.other.get_or_insert(event.action);
+            return Ok(None);
+        }
+        let (Some(op), [Some(first), Some(b"+"), Some(count)]) = (op(event.rwbs), event.place)
         else {
             return Ok(None);
         };
         self.other = Some(b'Q');
         Ok(Some(Record {
-            arrival: Some(Nanos(arrival)),
-            device: self.devices.number(device)?,
-            process: Some(small("pid", pid)?),
+            arrival: Some(event.arrival),
+            device: self.devices.number(event.device)?,
+            process: Some(small("pid", event.pid)?),
             op,
             ..sectors(first, count)?
         }))
@@ -118,6 +96,49 @@ impl Decode for Blkparse {
                 Err(Cause::field("action", &[other], accepted))
             }
         }
+    }
+}
+
+/// The line of an action.
+struct Event<'a> {
+    device: &'a [u8],
+    arrival: Nanos,
+    pid: &'a [u8],
+    action: u8,
+    rwbs: &'a [u8],
+    /// `sector + sectors`, of actions that have them.
+    place: [Option<&'a [u8]>; 3],
+}
+
+/// The action of a line; `None` for unplugging by timer, UT, which alone has two letters.
+fn event(line: &[u8]) -> Result<Option<Event<'_>>, Cause> {
+    let form = || Cause::form(line, FORM);
+    let mut words = split(line);
+    let mut next = || words.next().ok_or_else(form);
+    let [device, _cpu, _sequence, seconds, pid, action, rwbs] = [
+        next()?,
+        next()?,
+        next()?,
+        next()?,
+        next()?,
+        next()?,
+        next()?,
+    ];
+    let arrival = Nanos(time("seconds", seconds, SECOND)?);
+    let is_device = device.iter().all(|b| b.is_ascii_digit() || *b == b',');
+    match action {
+        [action] if is_device && device.contains(&b',') && ACTIONS.contains(action) => {
+            Ok(Some(Event {
+                device,
+                arrival,
+                pid,
+                action: *action,
+                rwbs,
+                place: core::array::from_fn(|_| words.next()),
+            }))
+        }
+        b"UT" => Ok(None),
+        _ => Err(form()),
     }
 }
 
@@ -181,6 +202,20 @@ CPU0 (sda):
         assert_eq!(found[1].arrival, Some(Nanos(1_000_002_500)));
         assert_eq!(sectors_of(&found[1]), (16, 8));
         assert!(blkparse.end().is_ok());
+    }
+
+    #[test]
+    fn requests_behind_a_summary_are_read() {
+        let mut blkparse = (FORMAT.reader)(&Options::default());
+        let both = TRACE.lines().chain(TRACE.lines());
+        let taken = both.filter_map(|line| blkparse.take(line.as_bytes()).unwrap());
+        let found: Vec<(u32, u64)> = taken
+            .map(|record| (record.device, sectors_of(&record).0))
+            .collect();
+        assert_eq!(found, [(0, 223_490), (1, 16), (0, 223_490), (1, 16)]);
+        // A request that is cut is no line of a summary.
+        assert!(blkparse.take(b"CPU0 (sda):").is_ok());
+        assert!(blkparse.take(b"8,0 3 1 0.5 697 Q R x + 8 [0]").is_err());
     }
 
     #[test]
