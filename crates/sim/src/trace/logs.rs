@@ -219,10 +219,7 @@ impl Iterator for Logs {
             });
             match chosen {
                 Ok((Choice::Unwanted, ..)) => self.unwanted += 1,
-                Ok((Choice::Over, ..)) => {
-                    self.unwanted += 1;
-                    return self.end();
-                }
+                Ok((Choice::Over, ..)) => return self.end(),
                 Ok((Choice::Wanted, log, record)) => {
                     self.wanted += 1;
                     self.given = self.logs[log].records.position();
@@ -293,7 +290,7 @@ mod tests {
                     ..all.clone()
                 },
                 &[2, 3][..],
-                2,
+                1,
             ),
             (
                 Filter {
