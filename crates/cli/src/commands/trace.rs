@@ -130,8 +130,12 @@ fn counted<'a>(
 
 /// The formats of the logs, each once.
 fn formats(records: &Logs) -> String {
-    let mut names: Vec<&str> = records.formats().map(|format| format.name).collect();
-    names.dedup();
+    let mut names: Vec<&str> = Vec::new();
+    for format in records.formats() {
+        if !names.contains(&format.name) {
+            names.push(format.name);
+        }
+    }
     names.join(", ")
 }
 

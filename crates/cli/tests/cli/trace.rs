@@ -135,6 +135,16 @@ fn every_command_reads_a_part_of_a_trace_and_several_logs_as_one() {
 }
 
 #[test]
+fn each_format_of_several_logs_is_named_once() {
+    let folder = Folder::new();
+    let csv = b"time_s,device,offset,bytes\n5,0,0,4096\n";
+    let [one, other] = ["one", "other"].map(|name| folder.file(name, csv));
+    let spc = folder.file("t.spc", b"0,0,8192,r,0.5\n0,16,8192,W,0.75\n");
+    let said = output_of(&format!("trace info {one} --merge {spc},{other}"));
+    assert!(said.contains("format                csv, spc\n"), "{said}");
+}
+
+#[test]
 fn json_has_the_same_keys() {
     let folder = Folder::new();
     let trace = folder.file("t", b"1\n2\n1\n");
