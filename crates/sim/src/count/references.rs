@@ -11,6 +11,8 @@
 //! A sample keeps the objects whose hash lies below a share of all hashes, with all their references (Waldspurger
 //! et al., SHARDS, FAST 2015); what is left out is only counted.
 
+use std::collections::BTreeMap;
+
 use super::Numbering;
 use super::optimum::Uses;
 use crate::random::mix;
@@ -44,7 +46,7 @@ pub enum ReferencesError {
         /// Different objects they are of.
         objects: u64,
     },
-    /// A device beyond the number of devices that are told apart.
+    /// More devices than are told apart.
     Devices,
     /// By sizes, a request without a size.
     Size,
@@ -62,7 +64,7 @@ impl core::fmt::Display for ReferencesError {
                     "no room for more than {references} references to {objects} objects"
                 )
             }
-            Self::Devices => write!(f, "more than {} devices", u16::MAX),
+            Self::Devices => write!(f, "more than {DEVICES_MAX} devices"),
             Self::Size => {
                 f.write_str("a request has no size, so objects cannot be counted by sizes")
             }
@@ -72,11 +74,18 @@ impl core::fmt::Display for ReferencesError {
 
 impl core::error::Error for ReferencesError {}
 
+/// Most devices: as many spaces as a [`Numbering`] has.
+const DEVICES_MAX: usize = 1 << 16;
+
 /// See the [module](self).
 #[derive(Clone, Debug)]
 pub struct References {
     counted: Counted,
     numbering: Numbering,
+    /// The devices of the trace, numbered in the order of first use.
+    devices: BTreeMap<u32, u16>,
+    /// The device of the request before, and its number.
+    device: Option<(u32, u16)>,
     /// References that have no number yet: device, block and weight. Lookups of a batch overlap.
     pending: Vec<(u16, u64, u32)>,
     objects: Vec<u32>,
@@ -101,6 +110,8 @@ impl References {
         Self {
             counted,
             numbering: Numbering::default(),
+            devices: BTreeMap::new(),
+            device: None,
             pending: Vec::with_capacity(Numbering::BATCH),
             objects: Vec::new(),
             weights: Vec::new(),
@@ -120,7 +131,7 @@ impl References {
             self.writes += 1;
             return Ok(());
         }
-        let device = u16::try_from(record.device).map_err(|_| ReferencesError::Devices)?;
+        let device = self.device(record.device)?;
         let weight = match record.place {
             _ if !self.counted.by_sizes => 1,
             Place::Byte(_) => self.counted.block_bytes,
@@ -130,7 +141,7 @@ impl References {
         for block in record.blocks(self.counted.block_bytes) {
             self.all += 1;
             self.all_weight += u64::from(weight);
-            if self.is_sampled(device, block) {
+            if self.is_sampled(record.device, block) {
                 self.pending.push((device, block, weight));
                 if self.pending.len() == Numbering::BATCH {
                     self.keep_pending()?;
@@ -138,6 +149,18 @@ impl References {
             }
         }
         Ok(())
+    }
+
+    fn device(&mut self, device: u32) -> Result<u16, ReferencesError> {
+        if let Some((_, number)) = self.device.filter(|(known, _)| *known == device) {
+            return Ok(number);
+        }
+        let next = u16::try_from(self.devices.len()).ok();
+        let known = self.devices.get(&device).copied();
+        let number = known.or(next).ok_or(ReferencesError::Devices)?;
+        self.devices.insert(device, number);
+        self.device = Some((device, number));
+        Ok(number)
     }
 
     fn keep_pending(&mut self) -> Result<(), ReferencesError> {
@@ -151,7 +174,7 @@ impl References {
         kept
     }
 
-    fn is_sampled(&self, device: u16, block: u64) -> bool {
+    fn is_sampled(&self, device: u32, block: u64) -> bool {
         if self.counted.sample_per_million >= WHOLE {
             return true;
         }
@@ -293,6 +316,29 @@ mod tests {
         let found: Vec<_> = references.iter().collect();
         assert_eq!(found, [(0, 1), (1, 1), (1, 1)]);
         assert_eq!((references.writes(), references.footprint()), (1, 2));
+    }
+
+    #[test]
+    fn devices_of_any_numbers_are_told_apart_and_too_many_are_refused() {
+        let mut references = References::new(ALL);
+        let of = |device: u32| Record {
+            device,
+            ..Record::block(1)
+        };
+        for device in [0x80_0000, 0, u32::MAX, 0x80_0000] {
+            references.add(&of(device)).unwrap();
+        }
+        references.end().unwrap();
+        assert_eq!(references.objects(), [0, 1, 2, 0]);
+        let refused = (1..).find_map(|device| {
+            let error = references.add(&of(device)).err()?;
+            Some((device, error.to_string()))
+        });
+        // Two of the three from above, and 65,534 others.
+        assert_eq!(
+            refused,
+            Some((65_534, "more than 65536 devices".to_owned()))
+        );
     }
 
     #[test]
