@@ -367,6 +367,29 @@ fn objects_weigh_their_bytes_by_sizes() {
 }
 
 #[test]
+fn a_warm_up_is_of_all_references_and_a_sample_has_its_share_of_it() {
+    let folder = Folder::new();
+    let lines: Vec<String> = (0..3000).map(|at| format!("{}\n", at % 1000)).collect();
+    let trace = folder.file("t", lines.concat().as_bytes());
+    let count = |warm_up: u32| {
+        format!(
+            "trace count {trace} --sample 10% --warm-up {warm_up} --cache 100 --policy lru --format json"
+        )
+    };
+    let counted = |warm_up: u32| -> u64 {
+        let row: serde_json::Value = serde_json::from_str(&output_of(&count(warm_up))).unwrap();
+        row["references"].as_u64().unwrap()
+    };
+    assert_eq!(counted(0) - counted(2000), 200);
+    let end = forerun(&count(3000)).code(2);
+    let said = String::from_utf8_lossy(&end.get_output().stderr).into_owned();
+    assert!(
+        said.contains("--warm-up 3000: it has 3000 references, the sample of 10% "),
+        "{said}"
+    );
+}
+
+#[test]
 fn what_cannot_be_counted_is_refused() {
     let folder = Folder::new();
     let trace = folder.file("t", b"1\n2\n");

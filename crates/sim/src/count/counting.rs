@@ -182,7 +182,6 @@ impl Counter {
 
     fn count_one(&self, references: &References, capacity: u64, warm_up: u64) -> Counting {
         let sample = references.counted().sample_per_million;
-        // The references of a sample stand for as many before them as its share says.
         let warm = scaled(warm_up, sample, 1);
         let objects = references.distinct();
         let scaled_to = |parts| scaled(capacity, sample, parts);
@@ -215,6 +214,17 @@ impl Counter {
             miss_ratio: ratio(|counts| counts.misses, all),
             byte_miss_ratio: ratio(|counts| counts.missed_weight, all_weight),
         }
+    }
+}
+
+/// How many of the kept references are counted behind a warm-up of so many of all: the references of a sample stand for
+/// as many as its share says.
+#[must_use]
+pub fn left(references: &References, warm_up: u64) -> u64 {
+    let warm = scaled(warm_up, references.counted().sample_per_million, 1);
+    match references.all() > warm_up {
+        true => references.kept().saturating_sub(warm),
+        false => 0,
     }
 }
 

@@ -6,7 +6,7 @@
 use std::io::Write;
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
-use forerun_sim::count::counting::{Counter, Counting, Ratio, least_capacity, least_sample};
+use forerun_sim::count::counting::{Counter, Counting, Ratio, least_capacity, least_sample, left};
 use forerun_sim::count::references::{Counted, References, ReferencesError, WHOLE};
 use serde_json::{Map, Value, json};
 
@@ -123,10 +123,14 @@ fn references(args: &TraceCount) -> Result<References, Failure> {
             "--sample: none of its objects is in the sample; a larger part has some".into()
         }
         0 => "there is no reference in it to count".into(),
-        kept if kept <= args.warm_up => {
+        kept if left(&references, args.warm_up) == 0 => {
+            let (warm_up, all) = (args.warm_up, references.all());
+            let of = match args.sample {
+                Some(sample) => format!(", the sample of {} {kept} of them", percent(sample)),
+                None => String::new(),
+            };
             format!(
-                "--warm-up {}: it has {kept} references, of which none is left to count",
-                args.warm_up
+                "--warm-up {warm_up}: it has {all} references{of}, of which none is left to count"
             )
         }
         _ => return Ok(references),
