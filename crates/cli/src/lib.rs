@@ -14,6 +14,7 @@
 pub mod args;
 #[cfg(feature = "files")]
 pub mod bench;
+pub mod columns;
 pub mod commands;
 pub mod composition;
 pub mod differences;

@@ -115,7 +115,7 @@ pub struct Point {
 }
 
 /// Columns that belong to a chart's name where they differ.
-const SURROUNDINGS: [&str; 14] = [
+const SURROUNDINGS: [&str; 17] = [
     "disks",
     "scheduler",
     "place",
@@ -130,6 +130,9 @@ const SURROUNDINGS: [&str; 14] = [
     "writes",
     "part",
     "merge",
+    "sample_per_million",
+    "sizes",
+    "warm_up",
 ];
 
 /// Settings that are no part of a line's name.

@@ -2,8 +2,10 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use serde_json::{Value, json};
+use snapbox::cmd::cargo_bin;
 
 use super::browser::{browser, seen_by};
 use super::skipped::skipped;
@@ -145,6 +147,52 @@ fn rows_of_other_commands_are_shown() {
     let drawn = page(&folder, &claims.display().to_string(), "");
     is_self_contained(&drawn);
     assert!(drawn.contains("Ours over published") && drawn.contains("wu10: "));
+}
+
+#[test]
+fn counts_of_other_traces_parts_and_flags_are_points_of_their_own() {
+    let folder = Folder::new();
+    let text = b"time,block,bytes,op\n0,1,1,r\n1,2,1,r\n2,1,1,r\n3,1,1,w\n";
+    let one = folder.file("one, \"a\"", text);
+    let other = folder.file("other", text);
+    let mut rows = String::new();
+    for (trace, flags) in [
+        (&one, &[][..]),
+        (&other, &[]),
+        (&other, &["--until", "2s"]),
+        (&other, &["--warm-up", "1"]),
+        (&other, &["--writes"]),
+    ] {
+        let mut command = Command::new(cargo_bin!("forerun"));
+        command.args([
+            "trace", "count", trace, "--policy", "lru", "--cache", "8KiB",
+        ]);
+        let output = command
+            .args(flags)
+            .args(["--format", "json"])
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{output:?}");
+        rows += &String::from_utf8(output.stdout).unwrap();
+    }
+    let rows = folder.file("rows", rows.as_bytes());
+    let figures = folder.name("figures");
+    let page = page(&folder, &rows, &format!("--figures {figures}"));
+    let points: usize = fs::read_dir(figures)
+        .unwrap()
+        .map(|file| file.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|end| end == "csv"))
+        .map(|path| fs::read_to_string(path).unwrap().lines().count() - 1)
+        .sum();
+    assert_eq!(points, 5, "{page}");
+    for name in [
+        "one, &quot;a&quot;</h2>",
+        "until 2000000000ns",
+        "warm up 1",
+        "writes true",
+    ] {
+        assert!(page.contains(name), "{name}");
+    }
 }
 
 #[test]

@@ -342,8 +342,8 @@ opt           2           8       6      0.7500
     ))
     .success()
     .stdout_eq(str![[r#"
-policy,cache_objects,cache_share,references,misses,miss_ratio,miss_ratio_error,bytes,missed_bytes,byte_miss_ratio,byte_miss_ratio_error,sample_per_million,block_bytes
-"2q(in_per_mille=500,out_per_mille=500)",3,0.75,4,[..]
+trace,part,policy,cache_objects,cache_share,references,misses,miss_ratio,miss_ratio_error,bytes,missed_bytes,byte_miss_ratio,byte_miss_ratio_error,sample_per_million,block_bytes,sizes,writes,warm_up
+[..],,"2q(in_per_mille=500,out_per_mille=500)",3,0.75,4,[..]
 
 "#]]);
 }
@@ -360,8 +360,8 @@ fn objects_weigh_their_bytes_by_sizes() {
     ))
     .success()
     .stdout_eq(str![[r#"
-{"block_bytes":8192,"byte_miss_ratio":0.5652173913043478,"byte_miss_ratio_error":null,"bytes":230,"cache_bytes":110,"cache_share":0.9166666666666666,"miss_ratio":0.8,"miss_ratio_error":null,"missed_bytes":130,"misses":4,"policy":"lru","references":5,"sample_per_million":1000000}
-{"block_bytes":8192,"byte_miss_ratio":0.5217391304347826,"byte_miss_ratio_error":null,"bytes":230,"cache_bytes":110,"cache_share":0.9166666666666666,"miss_ratio":0.6,"miss_ratio_error":null,"missed_bytes":120,"misses":3,"policy":"gdsf","references":5,"sample_per_million":1000000}
+{"block_bytes":8192,"byte_miss_ratio":0.5652173913043478,"byte_miss_ratio_error":null,"bytes":230,"cache_bytes":110,"cache_share":0.9166666666666666,"miss_ratio":0.8,"miss_ratio_error":null,"missed_bytes":130,"misses":4,"part":null,"policy":"lru","references":5,"sample_per_million":1000000,"sizes":true,"trace":"[..]","warm_up":0,"writes":false}
+{"block_bytes":8192,"byte_miss_ratio":0.5217391304347826,"byte_miss_ratio_error":null,"bytes":230,"cache_bytes":110,"cache_share":0.9166666666666666,"miss_ratio":0.6,"miss_ratio_error":null,"missed_bytes":120,"misses":3,"part":null,"policy":"gdsf","references":5,"sample_per_million":1000000,"sizes":true,"trace":"[..]","warm_up":0,"writes":false}
 
 "#]]);
 }

@@ -1,7 +1,6 @@
 //! Output of a simulation: a row a run, as a table, CSV or JSON lines.
 //!
-//! The columns are written down once; the table shows those a person compares. In CSV a list has
-//! spaces between its values.
+//! The columns are written down once; the table shows those a person compares.
 
 use std::fmt::Display;
 use std::io::Write;
@@ -17,6 +16,7 @@ use forerun_sim::simulate::run::RunError;
 use serde_json::{Map, Value, json};
 
 use crate::args::{Format, Simulate};
+use crate::columns::{Columns, csv};
 use crate::commands::trace::unreadable;
 use crate::failure::Failure;
 use crate::terminal::{self, Column};
@@ -135,7 +135,7 @@ impl Row {
         }
     }
 
-    fn columns(&self) -> Vec<(&'static str, Value)> {
+    fn columns(&self) -> Columns {
         let run = &self.outcome;
         let share = |busy: &u64| ratio(*busy, run.elapsed).map_or(0.0, |share| share.min(1.0));
         let busy: Vec<f64> = run.busy.iter().map(share).collect();
@@ -265,7 +265,7 @@ impl Row {
 pub(super) fn print(rows: &[Row], format: Format, out: &mut dyn Write) -> Result<(), Failure> {
     let text = match format {
         Format::Table => table(rows),
-        Format::Csv => csv(rows)?,
+        Format::Csv => csv(rows.iter().map(Row::columns))?,
         Format::Json => rows
             .iter()
             .map(|row| format!("{}\n", Value::Object(row.object())))
@@ -273,32 +273,6 @@ pub(super) fn print(rows: &[Row], format: Format, out: &mut dyn Write) -> Result
     };
     out.write_all(text.as_bytes())
         .map_err(|e| Failure::output(&e))
-}
-
-fn csv(rows: &[Row]) -> Result<String, Failure> {
-    let failed = |e: &dyn std::fmt::Display| Failure::Run(format!("cannot print: {e}"));
-    let mut writer = csv::Writer::from_writer(Vec::new());
-    let mut header = true;
-    for row in rows {
-        let columns = row.columns();
-        if std::mem::take(&mut header) {
-            let names = columns.iter().map(|(name, _)| *name);
-            writer.write_record(names).map_err(|e| failed(&e))?;
-        }
-        let values = columns.iter().map(|(_, value)| plain(value));
-        writer.write_record(values).map_err(|e| failed(&e))?;
-    }
-    let bytes = writer.into_inner().map_err(|e| failed(&e))?;
-    String::from_utf8(bytes).map_err(|e| failed(&e))
-}
-
-fn plain(value: &Value) -> String {
-    match value {
-        Value::Null => String::new(),
-        Value::String(text) => text.clone(),
-        Value::Array(values) => values.iter().map(plain).collect::<Vec<_>>().join(" "),
-        other => other.to_string(),
-    }
 }
 
 /// Those of the table. Ranks are the order in which they are left out in a narrow terminal.

@@ -12,7 +12,9 @@ use serde_json::{Map, Value, json};
 
 use super::{counted, logs};
 use crate::args::{Capacity, Format, TraceCount};
+use crate::columns::{Columns, csv};
 use crate::failure::Failure;
+use crate::lines::name;
 use crate::progress;
 use crate::quantity::size;
 
@@ -217,6 +219,13 @@ fn curve(footprint: u64, points: u32) -> Vec<u64> {
     all
 }
 
+/// The trace and its further logs, as they were named.
+fn trace(args: &TraceCount) -> String {
+    let logs = std::iter::once(&args.file).chain(&args.reading.merge);
+    let names: Vec<String> = logs.map(|path| name(path)).collect();
+    names.join(" + ")
+}
+
 struct Row {
     policy: String,
     capacity: u64,
@@ -224,7 +233,7 @@ struct Row {
 }
 
 impl Row {
-    fn columns(&self, args: &TraceCount, references: &References) -> Vec<(&'static str, Value)> {
+    fn columns(&self, args: &TraceCount, references: &References) -> Columns {
         let (counts, is_sample) = (&self.counting.counts, args.sample.is_some());
         let error = |ratio: Ratio| is_sample.then_some(ratio.error);
         let share = self.capacity as f64 / references.footprint().max(1) as f64;
@@ -238,6 +247,8 @@ impl Row {
             "cache_objects"
         };
         vec![
+            ("trace", json!(trace(args))),
+            ("part", json!(args.reading.part())),
             ("policy", json!(self.policy)),
             (unit, json!(self.capacity)),
             ("cache_share", json!(share)),
@@ -257,6 +268,9 @@ impl Row {
             ),
             ("sample_per_million", json!(args.sample.unwrap_or(WHOLE))),
             ("block_bytes", json!(args.block_bytes)),
+            ("sizes", json!(args.sizes)),
+            ("writes", json!(args.writes)),
+            ("warm_up", json!(args.warm_up)),
         ]
     }
 }
@@ -278,24 +292,7 @@ fn print(
                 format!("{}\n", Value::Object(columns.collect()))
             })
             .collect(),
-        Format::Csv => {
-            let columns: Vec<_> = columns.collect();
-            let names = columns
-                .first()
-                .map(|columns| columns.iter().map(|(name, _)| (*name).to_owned()).collect());
-            let cell = |(_, value): &(&str, Value)| match value {
-                Value::Null => String::new(),
-                // A policy with several parameters has commas.
-                Value::String(text) if text.contains(',') => format!("\"{text}\""),
-                Value::String(text) => text.clone(),
-                number => number.to_string(),
-            };
-            let line = |cells: Vec<String>| format!("{}\n", cells.join(","));
-            let values = columns
-                .iter()
-                .map(|columns| columns.iter().map(cell).collect());
-            names.into_iter().chain(values).map(line).collect()
-        }
+        Format::Csv => csv(columns)?,
     };
     out.write_all(text.as_bytes())
         .map_err(|e| Failure::output(&e))
