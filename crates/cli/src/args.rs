@@ -156,6 +156,30 @@ pub struct Methods {
     pub measure: Option<Choice<Box<dyn measure::Measure>>>,
 }
 
+impl Methods {
+    /// The flags and their values, as they are given.
+    #[must_use]
+    pub fn values(&self) -> [(&'static str, Option<String>); 8] {
+        let next_file = |NextFile(method): &NextFile| {
+            let method = method.as_ref();
+            method.map_or("none".to_owned(), ToString::to_string)
+        };
+        [
+            ("detect", self.detect.as_ref().map(ToString::to_string)),
+            ("depth", self.depth.as_ref().map(ToString::to_string)),
+            ("shape", self.shape.as_ref().map(ToString::to_string)),
+            ("dispatch", self.dispatch.as_ref().map(ToString::to_string)),
+            (
+                "longest-wait",
+                self.longest_wait.map(|ms| format!("{ms}ms")),
+            ),
+            ("reclaim", self.reclaim.as_ref().map(ToString::to_string)),
+            ("next-file", self.next_file.as_ref().map(next_file)),
+            ("measure", self.measure.as_ref().map(ToString::to_string)),
+        ]
+    }
+}
+
 /// Milliseconds, in the range of the dispatch method's parameter.
 fn parse_longest_wait(text: &str) -> Result<u64, String> {
     let time = parse_duration(text).map_err(|error| error.to_string())?;

@@ -258,6 +258,44 @@ impl Simulate {
         }
     }
 
+    /// The flags of a run of this preset that its row has no column for, as `driver 500000ns, batch 4`; none where
+    /// there are none.
+    #[must_use]
+    pub fn others(&self, preset: &Simulated) -> Option<String> {
+        let mut all: Vec<(&str, String)> = Vec::new();
+        let mut put = |name, value: Option<String>| all.extend(value.map(|value| (name, value)));
+        let time = |time: Nanos| format!("{}ns", time.0);
+        put(
+            "block-bytes",
+            self.block_bytes.map(|bytes| bytes.to_string()),
+        );
+        put("think", self.think.map(time));
+        if !matches!(preset, Simulated::Kernel(..)) {
+            put("driver", self.driver.map(time));
+        }
+        if preset.is_hinted() {
+            let warm: Vec<String> = self.warm.iter().map(u64::to_string).collect();
+            put("batch", self.batch.map(|batch| batch.to_string()));
+            put("horizon", self.horizon.map(|refs| refs.to_string()));
+            put(
+                "fetch-units",
+                self.fetch_units.map(|units| units.to_string()),
+            );
+            put("warm", (!warm.is_empty()).then(|| warm.join(",")));
+        }
+        if preset.has_methods() {
+            self.methods
+                .values()
+                .into_iter()
+                .for_each(|(name, value)| put(name, value));
+        }
+        let text: Vec<String> = all
+            .iter()
+            .map(|(name, value)| format!("{name} {value}"))
+            .collect();
+        (!text.is_empty()).then(|| text.join(", "))
+    }
+
     /// Processor time of a fetch.
     #[must_use]
     pub fn driver(&self) -> Nanos {

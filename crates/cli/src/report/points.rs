@@ -1,8 +1,8 @@
 //! Points: rows of `simulate`, `sweep`, `bench`, `try` and `trace count`, one form for all.
 //!
 //! A chart is an input on a device; a line is a preset. Other columns belong to the chart's name where they differ among
-//! rows of one input and device, and methods and other settings to the line's, so that two points of one line and memory
-//! differ in their seed alone.
+//! rows of one input and device, and methods, blocks and other settings to the line's, so that two points of one line and
+//! memory differ in their seed alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -115,7 +115,7 @@ pub struct Point {
 }
 
 /// Columns that belong to a chart's name where they differ.
-const SURROUNDINGS: [&str; 17] = [
+const SURROUNDINGS: [&str; 18] = [
     "disks",
     "scheduler",
     "place",
@@ -133,13 +133,20 @@ const SURROUNDINGS: [&str; 17] = [
     "sample_per_million",
     "sizes",
     "warm_up",
+    "compute_from",
 ];
 
+/// Columns that belong to a line's name where they differ and no setting says the same: a block and a notice are those
+/// of a preset.
+const OWN: [&str; 2] = ["block_bytes", "notice"];
+
+/// The column of all other flags of a simulation, which the settings of a sweep's row have.
+const FLAGS: &str = "flags";
+
 /// Settings that are no part of a line's name.
-const KNOWN: [&str; 14] = [
+const KNOWN: [&str; 13] = [
     "preset",
     "cache-blocks",
-    "block-bytes",
     "seed",
     "trace",
     "workload",
@@ -206,19 +213,28 @@ pub fn points(rows: &[&Row]) -> Vec<Point> {
     });
     let preset = |row: &Row| text(row, "preset").or_else(|| text(row, "policy"));
     let preset = |row: &Row| preset(row).unwrap_or_default();
-    let lines = names(rows, preset, |row| {
-        let settings = row.get("settings").and_then(Value::as_object);
-        let settings = settings.into_iter().flatten();
-        let is_own = |name: &str| {
-            !KNOWN.contains(&name) && !SURROUNDINGS.contains(&name.replace('-', "_").as_str())
-        };
-        let own = settings.filter(|(name, _)| is_own(name));
-        own.map(|(name, value)| (name.clone(), plain(value)))
-            .collect()
-    });
+    let lines = names(rows, preset, own);
     let all = rows.iter().zip(charts).zip(lines);
     all.map(|((row, chart), line)| point(row, chart, line))
         .collect()
+}
+
+/// The parts of a line's name.
+fn own(row: &Row) -> BTreeMap<String, String> {
+    let settings = row.get("settings").and_then(Value::as_object);
+    let is_told = |name: &str| {
+        settings.is_some_and(|settings| settings.contains_key(&name.replace('_', "-")))
+    };
+    let flags = settings.is_none().then_some(FLAGS);
+    let columns = OWN.into_iter().filter(|name| !is_told(name)).chain(flags);
+    let columns = columns.filter_map(|name| Some((name.replace('_', "-"), text(row, name)?)));
+    let is_own = |name: &str| {
+        !KNOWN.contains(&name) && !SURROUNDINGS.contains(&name.replace('-', "_").as_str())
+    };
+    let settings = settings.into_iter().flatten();
+    let settings = settings.filter(|(name, _)| is_own(name));
+    let settings = settings.map(|(name, value)| (name.clone(), plain(value)));
+    settings.chain(columns).collect()
 }
 
 fn plain(value: &Value) -> String {
@@ -347,6 +363,46 @@ mod tests {
             ]
         );
         assert_eq!(points[0].values[&Metric::Throughput], 4.096);
+    }
+
+    #[test]
+    fn runs_of_other_blocks_notices_flags_and_computing_are_points_of_their_own() {
+        let of = |name: &str, value: Value| {
+            let mut row = row(json!({
+                "preset": "forestall", "device": "ssd", "trace": "t", "elapsed_ns": 1, "cache_bytes": 1 << 20,
+                "block_bytes": 4096, "notice": "at-once", "flags": null, "compute_from": "trace",
+            }));
+            row.insert(name.to_owned(), value);
+            row
+        };
+        let swept = |name: &str, value: &str, column: Value| {
+            let mut row = of(&name.replace('-', "_"), column);
+            row.insert("trace".to_owned(), json!("s"));
+            row.insert("settings".to_owned(), json!({"trace": "s", name: value}));
+            row
+        };
+        let rows = [
+            of("block_bytes", json!(8192)),
+            of("notice", json!("at-reads")),
+            of("flags", json!("driver 0ns")),
+            of("compute_from", json!("think")),
+            // The engine counts in pages, whatever the block.
+            swept("block-bytes", "4KiB", json!(4096)),
+            swept("block-bytes", "8KiB", json!(4096)),
+        ];
+        let points = points(&rows.iter().collect::<Vec<_>>());
+        let name = |point: &Point| format!("{}: {}", point.chart, point.line);
+        let names: BTreeSet<String> = points.iter().map(name).collect();
+        assert_eq!(names.len(), rows.len(), "{names:?}");
+        for part in [
+            "s on ssd: forestall, block-bytes 8KiB",
+            "t on ssd, compute from trace: forestall, block-bytes 4096, notice at-reads",
+        ] {
+            assert!(
+                names.iter().any(|name| name.starts_with(part)),
+                "{part}: {names:?}"
+            );
+        }
     }
 
     #[test]

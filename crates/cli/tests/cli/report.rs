@@ -162,6 +162,7 @@ fn counts_of_other_traces_parts_and_flags_are_points_of_their_own() {
         (&other, &["--until", "2s"]),
         (&other, &["--warm-up", "1"]),
         (&other, &["--writes"]),
+        (&other, &["--block-bytes", "4KiB"]),
     ] {
         let mut command = Command::new(cargo_bin!("forerun"));
         command.args([
@@ -184,7 +185,7 @@ fn counts_of_other_traces_parts_and_flags_are_points_of_their_own() {
         .filter(|path| path.extension().is_some_and(|end| end == "csv"))
         .map(|path| fs::read_to_string(path).unwrap().lines().count() - 1)
         .sum();
-    assert_eq!(points, 5, "{page}");
+    assert_eq!(points, 6, "{page}");
     for name in [
         "one, &quot;a&quot;</h2>",
         "until 2000000000ns",

@@ -46,7 +46,7 @@ fn json_has_the_keys() {
     ))
     .success()
     .stdout_eq(str![[r#"
-{"arrivals":null,"block_bytes":8192,"bound_kind":"transfer","bound_ns":8914528,"cache_blocks":8,"cache_bytes":65536,"compute_from":"think","compute_ns":3000000,"device":"hp97560","device_response_mean_ns":11795691,"device_utilisation":[0.5573,0.3645],"disks":2,"driver_ns":75000,"elapsed_ns":38387075,"evicted_unused":0,"failed":0,"fetches":3,"hits":1,"late_hits":0,"loop":"closed","miss_ratio":0.75,"misses":3,"notice":null,"over_bound":4.3061,"over_reverse_aggressive":null,"part":null,"place":"address","prefetched":0,"preset":"demand-lru","readers_by":"one","reads":4,"regions":"striped","response_max_ns":18375371,"response_p50_ns":3031039,"response_p90_ns":18375371,"response_p99_9_ns":18375371,"response_p99_ns":18375371,"saturated":false,"scheduler":"cscan","stall_ns":35312075,"trace":"[..]","wait_max_ns":18350371,"wait_p50_ns":14024703,"wait_p90_ns":18350371,"wait_p99_9_ns":18350371,"wait_p99_ns":18350371,"workload":null}
+{"arrivals":null,"block_bytes":8192,"bound_kind":"transfer","bound_ns":8914528,"cache_blocks":8,"cache_bytes":65536,"compute_from":"think","compute_ns":3000000,"device":"hp97560","device_response_mean_ns":11795691,"device_utilisation":[0.5573,0.3645],"disks":2,"driver_ns":75000,"elapsed_ns":38387075,"evicted_unused":0,"failed":0,"fetches":3,"flags":"think 1000000ns","hits":1,"late_hits":0,"loop":"closed","miss_ratio":0.75,"misses":3,"notice":null,"over_bound":4.3061,"over_reverse_aggressive":null,"part":null,"place":"address","prefetched":0,"preset":"demand-lru","readers_by":"one","reads":4,"regions":"striped","response_max_ns":18375371,"response_p50_ns":3031039,"response_p90_ns":18375371,"response_p99_9_ns":18375371,"response_p99_ns":18375371,"saturated":false,"scheduler":"cscan","stall_ns":35312075,"trace":"[..]","wait_max_ns":18350371,"wait_p50_ns":14024703,"wait_p90_ns":18350371,"wait_p99_9_ns":18350371,"wait_p99_ns":18350371,"workload":null,"writes":false}
 
 "#]]);
 }
@@ -61,9 +61,9 @@ fn csv_has_a_header_and_a_row_a_run() {
     ))
     .success()
     .stdout_eq(str![[r#"
-trace,part,workload,preset,device,scheduler,disks,cache_blocks,cache_bytes,block_bytes,compute_from,place,regions,notice,reads,hits,late_hits,misses,miss_ratio,fetches,prefetched,evicted_unused,failed,elapsed_ns,compute_ns,driver_ns,stall_ns,device_response_mean_ns,device_utilisation,bound_ns,bound_kind,over_bound,over_reverse_aggressive,readers_by,loop,arrivals,saturated,response_p50_ns,response_p90_ns,response_p99_ns,response_p99_9_ns,response_max_ns,wait_p50_ns,wait_p90_ns,wait_p99_ns,wait_p99_9_ns,wait_max_ns
-[..],,demand-lru,instant,cscan,1,2,16384,8192,none,address,concatenated,,4,0,0,4,1.0,4,0,0,0,100000,0,100000,0,0,0.0,75000,compute + driver of each block once,1.3333,,one,closed,,false,25000,25000,25000,25000,25000,,,,,
-[..],,demand-lru,instant,cscan,1,8,65536,8192,none,address,concatenated,,4,1,0,3,0.75,3,0,0,0,75000,0,75000,0,0,0.0,75000,compute + driver of each block once,1.0,,one,closed,,false,25000,25000,25000,25000,25000,,,,,
+trace,part,writes,workload,preset,device,scheduler,disks,cache_blocks,cache_bytes,block_bytes,compute_from,flags,place,regions,notice,reads,hits,late_hits,misses,miss_ratio,fetches,prefetched,evicted_unused,failed,elapsed_ns,compute_ns,driver_ns,stall_ns,device_response_mean_ns,device_utilisation,bound_ns,bound_kind,over_bound,over_reverse_aggressive,readers_by,loop,arrivals,saturated,response_p50_ns,response_p90_ns,response_p99_ns,response_p99_9_ns,response_max_ns,wait_p50_ns,wait_p90_ns,wait_p99_ns,wait_p99_9_ns,wait_max_ns
+[..],,false,,demand-lru,instant,cscan,1,2,16384,8192,none,,address,concatenated,,4,0,0,4,1.0,4,0,0,0,100000,0,100000,0,0,0.0,75000,compute + driver of each block once,1.3333,,one,closed,,false,25000,25000,25000,25000,25000,,,,,
+[..],,false,,demand-lru,instant,cscan,1,8,65536,8192,none,,address,concatenated,,4,1,0,3,0.75,3,0,0,0,75000,0,75000,0,0,0.0,75000,compute + driver of each block once,1.0,,one,closed,,false,25000,25000,25000,25000,25000,,,,,
 
 "#]]);
 }

@@ -157,20 +157,10 @@ fn check_flags(args: &Simulate, input: &NamedInput, grid: &Grid<'_>) -> Result<(
             "--notice: no preset named follows announced reads (see `forerun list hinted`)".into(),
         ));
     }
-    let methods = &args.methods;
-    for (flag, is_given) in [
-        ("--detect", methods.detect.is_some()),
-        ("--depth", methods.depth.is_some()),
-        ("--shape", methods.shape.is_some()),
-        ("--dispatch", methods.dispatch.is_some()),
-        ("--longest-wait", methods.longest_wait.is_some()),
-        ("--reclaim", methods.reclaim.is_some()),
-        ("--next-file", methods.next_file.is_some()),
-        ("--measure", methods.measure.is_some()),
-    ] {
-        if is_given && !args.preset.0.iter().any(Simulated::has_methods) {
+    for (flag, value) in args.methods.values() {
+        if value.is_some() && !args.preset.0.iter().any(Simulated::has_methods) {
             return Err(Failure::Usage(format!(
-                "{flag}: no preset named is one of the engine's (see `forerun list presets`)"
+                "--{flag}: no preset named is one of the engine's (see `forerun list presets`)"
             )));
         }
     }

@@ -27,6 +27,8 @@ pub(super) struct Row {
     pub(super) trace: Option<String>,
     /// The part of the trace; none for all.
     pub(super) part: Option<String>,
+    /// Whether writes of the trace count as reads; none of a workload.
+    pub(super) writes: Option<bool>,
     /// The workload as it was named.
     pub(super) workload: Option<String>,
     pub(super) preset: String,
@@ -40,6 +42,8 @@ pub(super) struct Row {
     /// Unit of the counts.
     pub(super) block_bytes: u32,
     pub(super) compute_from: &'static str,
+    /// Flags without a column of their own; none if there are none.
+    pub(super) flags: Option<String>,
     /// When free disks are noticed.
     pub(super) notice: Option<Notice>,
     /// Order and regions of the blocks; none where they mean nothing.
@@ -96,6 +100,7 @@ impl Row {
         Ok(Self {
             trace: args.trace.is_some().then(|| input.to_owned()),
             part: args.reading.part(),
+            writes: args.trace.is_some().then_some(args.writes),
             workload: args.workload.clone(),
             preset: preset.name().to_owned(),
             is_unit,
@@ -106,6 +111,7 @@ impl Row {
             cache_bytes: u64::from(run.cache_blocks) * u64::from(grid.input.block_bytes),
             block_bytes: grid.unit(preset),
             compute_from: grid.input.compute_from,
+            flags: args.others(preset),
             notice: (preset.is_told() && !is_unit).then_some(notice),
             place: recorded.map(|recorded| {
                 let disks = grid.input.disks(run.wanted);
@@ -159,6 +165,7 @@ impl Row {
         let mut columns = vec![
             ("trace", json!(self.trace)),
             ("part", json!(self.part)),
+            ("writes", json!(self.writes)),
             ("workload", json!(self.workload)),
             ("preset", json!(self.preset)),
             ("device", json!(self.device)),
@@ -168,6 +175,7 @@ impl Row {
             ("cache_bytes", json!(self.cache_bytes)),
             ("block_bytes", json!(self.block_bytes)),
             ("compute_from", json!(self.compute_from)),
+            ("flags", json!(self.flags)),
             ("place", json!(self.place.map(|(order, _)| order.name()))),
             (
                 "regions",
