@@ -42,6 +42,9 @@ fn a_trace_is_replayed_at_its_times_and_at_others() {
                 (&row["loop"], &row["readers_by"]),
                 (&how.into(), &readers.into())
             );
+            // Requests that begin at their times have no computing before them.
+            let from = if how == "closed" { "arrivals" } else { "none" };
+            assert_eq!(row["compute_from"], from, "{row}");
             assert_eq!(row["saturated"], false, "{row}");
             let times = ["p50", "p90", "p99", "p99_9", "max"];
             let times = times.map(|at| row[format!("response_{at}_ns")].as_u64().unwrap());
@@ -119,6 +122,14 @@ fn readers_and_arrivals_that_cannot_be_are_refused() {
         (
             format!("--trace {trace} --arrivals 2x --loop closed --preset none"),
             "--arrivals: a closed loop has none",
+        ),
+        (
+            format!("--trace {trace} --arrivals 2x --think 1ms --preset none"),
+            "--think with --arrivals: ",
+        ),
+        (
+            format!("--trace {trace} --loop paced --think 0ns --preset none"),
+            "--think with --loop paced: ",
         ),
         (
             format!("--trace {trace} --arrivals 0x --preset none"),

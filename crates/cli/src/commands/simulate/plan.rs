@@ -135,6 +135,15 @@ fn check_flags(args: &Simulate, input: &NamedInput, grid: &Grid<'_>) -> Result<(
             "--arrivals: a closed loop has none".to_owned(),
         ));
     }
+    if args.think.is_some() && args.pacing().when != Loop::Closed {
+        let named = match args.when {
+            None => "--arrivals".to_owned(),
+            Some(_) => format!("--loop {}", args.pacing().when.name()),
+        };
+        return Err(Failure::Usage(format!(
+            "--think with {named}: requests begin at their times, with no computing between; it is for --loop closed"
+        )));
+    }
     for (param, flag, value) in [
         ("batch_blocks", "--batch", args.batch),
         ("horizon_refs", "--horizon", args.horizon),

@@ -95,6 +95,8 @@ impl Row {
         let (preset, is_unit) = (&run.preset, grid.disk.is_unit());
         let notice = args.noticing.notice.unwrap_or_default();
         let is_files = grid.input.workload.is_some() && !preset.is_hinted();
+        let pacing = grid.input.source.as_ref().map(|_| grid.pacing);
+        let is_closed = pacing.is_none_or(|pacing| pacing.when == Loop::Closed);
         let recorded = grid.input.recorded.as_ref();
         let recorded = recorded.filter(|_| !is_files && !is_unit);
         Ok(Self {
@@ -110,14 +112,18 @@ impl Row {
             cache_blocks: run.cache_blocks,
             cache_bytes: u64::from(run.cache_blocks) * u64::from(grid.input.block_bytes),
             block_bytes: grid.unit(preset),
-            compute_from: grid.input.compute_from,
+            // Requests that begin at their times have no computing before them.
+            compute_from: match is_closed {
+                true => grid.input.compute_from,
+                false => "none",
+            },
             flags: args.others(preset),
             notice: (preset.is_told() && !is_unit).then_some(notice),
             place: recorded.map(|recorded| {
                 let disks = grid.input.disks(run.wanted);
                 (grid.layout.order, grid.layout.regions_of(recorded, disks))
             }),
-            pacing: grid.input.source.as_ref().map(|_| grid.pacing),
+            pacing,
             regions: recorded.map_or(1, |recorded| recorded.told().devices),
             outcome,
             bound,
