@@ -348,6 +348,10 @@ fn what_cannot_be_simulated_is_refused() {
             format!("--trace {trace} --trace-format spc"),
             "it looks like",
         ),
+        (
+            "--workload many-readers --preset kernel,watch --driver 500us".to_owned(),
+            "--driver: no preset named has processor time",
+        ),
         (format!("--trace {far} --place address"), "far:2: block "),
         (format!("--trace {writes}"), "--writes"),
         (format!("--trace {trace} --disks 0"), "from 1 to 1024"),

@@ -160,6 +160,13 @@ fn check_flags(args: &Simulate, input: &NamedInput, grid: &Grid<'_>) -> Result<(
             )));
         }
     }
+    let is_kernel = |preset: &Simulated| matches!(preset, Simulated::Kernel(..));
+    if args.driver.is_some() && args.preset.0.iter().all(is_kernel) {
+        return Err(Failure::Usage(
+            "--driver: no preset named has processor time: a simulated kernel's fetches cost none"
+                .into(),
+        ));
+    }
     let takes_notice = |preset: &Simulated| preset.is_hinted() && !preset.is_lru();
     if args.noticing.notice.is_some() && !args.preset.0.iter().any(takes_notice) {
         return Err(Failure::Usage(
