@@ -114,18 +114,11 @@ pub(super) fn run_all(
 /// Each run once: its last result, or where it has none its last error. Rows that the output has stay.
 fn merge(args: &Merge, out: &mut dyn Write) -> Result<(), Failure> {
     files::check_once(&args.rows.iter().map(PathBuf::as_path).collect::<Vec<_>>())?;
-    let (mut merged, mut places) = (Vec::<Row>::new(), std::collections::HashMap::new());
+    let mut merged = Vec::new();
     for path in &args.rows {
-        for row in rows::read(path)? {
-            let key = rows::key(&row).unwrap_or_default().to_owned();
-            let place = *places.entry(key).or_insert(merged.len());
-            match merged.get_mut(place) {
-                None => merged.push(row),
-                Some(kept) if row.contains_key(ERROR) && !kept.contains_key(ERROR) => {}
-                Some(kept) => *kept = row,
-            }
-        }
+        merged.extend(rows::read(path)?);
     }
+    let merged = rows::last(merged);
     let Some(path) = files::named(args.output.as_deref()) else {
         let lines = merged
             .into_iter()
@@ -150,7 +143,8 @@ fn merge(args: &Merge, out: &mut dyn Write) -> Result<(), Failure> {
 
 fn diff(args: &Diff, out: &mut dyn Write) -> Result<(), Failure> {
     files::check_once(&[&args.before, &args.after])?;
-    let (before, after) = (rows::read(&args.before)?, rows::read(&args.after)?);
+    let read = |path| Ok::<_, Failure>(rows::last(rows::read(path)?));
+    let (before, after) = (read(&args.before)?, read(&args.after)?);
     let (before, after) = (by_settings(&before), by_settings(&after));
     let (mut text, mut differ, mut same) = (String::new(), 0, 0);
     for (name, row) in &before {
@@ -181,12 +175,15 @@ fn diff(args: &Diff, out: &mut dyn Write) -> Result<(), Failure> {
     }
 }
 
-/// Makes rows once more.
+/// Makes the last row of each run once more.
 ///
 /// # Errors
 /// A row that comes out otherwise, a key that no row has, files that are gone.
 pub fn rerun(args: &Rerun, out: &mut dyn Write) -> Result<(), Failure> {
-    let mut rows = rows::read(&args.rows)?;
+    let mut rows = rows::last(rows::read(&args.rows)?);
+    if rows.is_empty() {
+        return Err(Failure::unusable(&args.rows, "no rows"));
+    }
     let has = |wanted: &str| rows.iter().any(|row| rows::key(row) == Some(wanted));
     if let Some(missing) = args.keys.iter().find(|key| !has(key)) {
         return Err(Failure::unusable(

@@ -1,6 +1,6 @@
 //! The page: answers first, then a section a chart, claims, and failed runs. No script, no font, no network.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use super::advice;
@@ -485,9 +485,25 @@ fn papers(body: &mut String, drawn: &mut Vec<Drawn>, rows: &[Row]) {
     }
 }
 
+/// Runs that failed; of a sweep's those that no row gives a result of, each once.
 fn failed(body: &mut String, rows: &[Row]) {
-    let errors = rows.iter().filter_map(|row| row.get("error")?.as_str());
-    let mut errors: Vec<&str> = errors.collect();
+    let key = |row: &'_ Row| row.get("key")?.as_str().map(str::to_owned);
+    let has_result = |row: &&Row| !row.contains_key("error");
+    let results: BTreeSet<String> = rows.iter().filter(has_result).filter_map(key).collect();
+    let (mut of_runs, mut errors) = (BTreeMap::new(), Vec::new());
+    for row in rows {
+        let Some(error) = row.get("error").and_then(|error| error.as_str()) else {
+            continue;
+        };
+        match key(row) {
+            None => errors.push(error),
+            Some(key) if results.contains(&key) => {}
+            Some(key) => {
+                of_runs.insert(key, error);
+            }
+        }
+    }
+    errors.extend(of_runs.into_values());
     if errors.is_empty() {
         return;
     }

@@ -3,7 +3,7 @@
 //! A part of a row, which a killed sweep leaves, is cut off before the next row is appended. Two sweeps that
 //! write to one file would spoil each other's rows, so the file is locked (`flock(2)`) while one does.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -50,6 +50,22 @@ fn rows(path: &Path, file: &File) -> Result<(Vec<Row>, End), Failure> {
 pub fn read(path: &Path) -> Result<Vec<Row>, Failure> {
     let file = files::open_stream(path)?;
     Ok(rows(path, &file)?.0)
+}
+
+/// Of each run one row, in the place of its first: its last result, or where it has none its last error.
+#[must_use]
+pub fn last(rows: impl IntoIterator<Item = Row>) -> Vec<Row> {
+    let (mut last, mut places) = (Vec::<Row>::new(), HashMap::new());
+    for row in rows {
+        let key = key(&row).unwrap_or_default().to_owned();
+        let place = *places.entry(key).or_insert(last.len());
+        match last.get_mut(place) {
+            None => last.push(row),
+            Some(kept) if row.contains_key(ERROR) && !kept.contains_key(ERROR) => {}
+            Some(kept) => *kept = row,
+        }
+    }
+    last
 }
 
 /// A file that rows are appended to.

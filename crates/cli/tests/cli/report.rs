@@ -239,6 +239,26 @@ fn lines_that_are_no_rows_are_refused_with_their_number_and_nothing_is_written()
     forerun(&format!("report {rows} -o {rows}")).code(2);
 }
 
+#[test]
+fn a_run_that_failed_is_told_once_and_not_where_a_row_has_its_result() {
+    let folder = Folder::new();
+    let failed = |key: &str, why: &str| format!("{}\n", json!({"key": key, "error": why}));
+    let result = rows("t")
+        .lines()
+        .next()
+        .unwrap()
+        .replacen('{', "{\"key\":\"a\",", 1);
+    let text =
+        failed("a", "replaced") + &failed("b", "first") + &result + "\n" + &failed("b", "last");
+    let rows = folder.file("rows", text.as_bytes());
+    let page = page(&folder, &rows, "");
+    assert!(
+        page.contains("<h2>1 runs failed</h2>\n<ul>\n<li>last</li>"),
+        "{page}"
+    );
+    assert!(!page.contains("replaced"));
+}
+
 /// Attributes of a page that a script in a frame of this width found: its width, and its figures that are drawn.
 fn seen(browser: &Path, folder: &Folder, page: &str, width: u32) -> Value {
     let inner = page.replace('&', "&amp;").replace('"', "&quot;");

@@ -194,6 +194,32 @@ fn rows_that_another_program_would_make_are_seen_by_diff_and_rerun() {
 }
 
 #[test]
+fn a_row_that_a_later_one_replaced_is_not_made_once_more_and_no_rows_are_refused() {
+    let desk = Desk::new();
+    desk.sweep("rows", "--shard 1/4");
+    let rows = desk.rows("rows");
+    let mut failed = rows[0].clone();
+    failed
+        .as_object_mut()
+        .unwrap()
+        .insert("error".to_owned(), "no room".into());
+    let (result, other) = (&rows[0], &rows[1]);
+    desk.put("all", &format!("{failed}\n{other}\n{result}\n{failed}\n"));
+    let path = |name: &str| desk.path(name).display().to_string();
+    let said = output_of(&format!("rerun {}", path("all")));
+    assert_eq!(said.matches(": the same\n").count(), 2, "{said}");
+    let said = output_of(&format!("sweep diff {} {}", path("all"), path("rows")));
+    assert!(
+        said.starts_with("0 of 2 runs differ, 0 are only in"),
+        "{said}"
+    );
+    desk.put("empty", "");
+    let end = forerun(&format!("rerun {}", path("empty"))).code(2);
+    let said = String::from_utf8_lossy(&end.get_output().stderr).into_owned();
+    assert!(said.contains("empty: no rows"), "{said}");
+}
+
+#[test]
 fn a_run_that_fails_has_a_row_with_its_message_and_is_tried_again() {
     let desk = Desk::new();
     let trace = desk.path("trace");
