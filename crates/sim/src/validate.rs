@@ -59,6 +59,8 @@ pub enum ValidateError {
     Arrival(u64),
     /// A request, counted from 1, with neither computing before it nor its arrival and the one before.
     Gap(u64),
+    /// A request, counted from 1, to another device than the first one's.
+    Device(u64),
     /// A request, counted from 1, that names a block and no place on a device.
     Place(u64),
     /// A request, counted from 1, that does not end where a sector of this size ends.
@@ -94,6 +96,11 @@ impl fmt::Display for ValidateError {
                 "request {request} has no gap before it: that takes the computing between the two, \
                  or the arrivals of both"
             ),
+            Self::Device(request) => write!(
+                f,
+                "request {request} is to another device than the first: one drive is replayed, and \
+                 --only-devices takes the requests to one device (--loop open has a drive for each)"
+            ),
             Self::Place(request) => {
                 write!(f, "request {request} names a block, not a place on a drive")
             }
@@ -123,12 +130,15 @@ pub fn requests(
     records: impl IntoIterator<Item = Result<Record, TraceError>>,
     drawing: &Drawing,
 ) -> Result<Vec<Measured>, ValidateError> {
-    let (mut requests, mut completed) = (Vec::new(), None);
+    let (mut requests, mut completed, mut device) = (Vec::new(), None, None);
     for (request, record) in (1..).zip(records) {
         if requests.len() == REQUESTS_MAX {
             return Err(ValidateError::Many);
         }
         let record = record.map_err(ValidateError::Trace)?;
+        if *device.get_or_insert(record.device) != record.device {
+            return Err(ValidateError::Device(request));
+        }
         let response = record.response.ok_or(ValidateError::Response(request))?;
         requests.push(Measured {
             access: access(&record, request, drawing)?,
@@ -385,6 +395,23 @@ mod tests {
         ));
         let none = requests(Vec::new(), &drawing);
         assert_eq!(none.unwrap_err(), ValidateError::Empty);
+    }
+
+    #[test]
+    fn requests_to_several_devices_are_none_of_one_drive() {
+        let Some(Model::Hdd(drawing)) = Model::built_in("hp97560") else {
+            panic!("there is no hp97560");
+        };
+        let to = |device: u32| {
+            Ok(Record {
+                device,
+                ..answered(Some(1), 1)
+            })
+        };
+        assert_eq!(requests([to(7), to(7)], &drawing).unwrap().len(), 2);
+        let refused = requests([to(7), to(7), to(8)], &drawing).unwrap_err();
+        assert_eq!(refused, ValidateError::Device(3));
+        assert!(refused.to_string().contains("--only-devices"), "{refused}");
     }
 
     /// A read with its arrival and its response.
