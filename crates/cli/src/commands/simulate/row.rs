@@ -66,9 +66,18 @@ fn ratio(time: u64, least: u64) -> Option<f64> {
     (least > 0).then(|| (time as f64 / least as f64 * 1e4).round() / 1e4)
 }
 
+/// A part over all, 0 of none. To twelve places, which any program reads back as they were written: a ten thousandth of
+/// many reads is many misses.
+fn quotient(part: u64, all: u64) -> f64 {
+    match all {
+        0 => 0.0,
+        all => (part as f64 / all as f64 * 1e12).round() / 1e12,
+    }
+}
+
 /// References that waited, for a fetch of their own or for one under way, over all.
 fn miss_ratio(run: &Outcome) -> f64 {
-    ratio(run.misses + run.late_hits, run.reads).unwrap_or(0.0)
+    quotient(run.misses + run.late_hits, run.reads)
 }
 
 fn failed(error: impl Display) -> Failure {
@@ -149,7 +158,7 @@ impl Row {
 
     fn columns(&self) -> Columns {
         let run = &self.outcome;
-        let share = |busy: &u64| ratio(*busy, run.elapsed).map_or(0.0, |share| share.min(1.0));
+        let share = |busy: &u64| quotient(*busy, run.elapsed).min(1.0);
         let busy: Vec<f64> = run.busy.iter().map(share).collect();
         let [elapsed, compute, driver, stall, least] = if self.is_unit {
             [
