@@ -89,7 +89,11 @@ pub(super) fn run_all(
             if let (Some(message), Ok(mut failed)) = (message, failed.lock()) {
                 failed.push(message);
             }
-            take(row)?;
+            if let Err(failure) = take(row) {
+                // The others begin no further run.
+                next.store(cells.len(), Ordering::Relaxed);
+                return Err(failure);
+            }
             bar.inc(1);
         }
         Ok(())

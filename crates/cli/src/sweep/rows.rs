@@ -1,6 +1,6 @@
 //! Files of rows: JSON objects, one a line, each with the key of its run.
 //!
-//! A part of a row, which a killed sweep leaves, is cut off before the next row is appended. Two sweeps that
+//! A part of a row, which a killed sweep or a full disk leaves, is cut off before the next row is appended. Two sweeps that
 //! write to one file would spoil each other's rows, so the file is locked (`flock(2)`) while one does.
 
 use std::collections::{HashMap, HashSet};
@@ -125,14 +125,19 @@ impl Rows {
         })
     }
 
-    /// Appends a row, whole.
+    /// Appends a row, whole or not at all.
     ///
     /// # Errors
     /// It cannot be written.
     pub fn append(&self, row: Row) -> Result<(), Failure> {
         let line = format!("{}\n", Value::Object(row));
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        file.write_all(line.as_bytes())
-            .map_err(|e| Failure::broken(&self.path, plain(&e)))
+        let broken = |e: io::Error| Failure::broken(&self.path, plain(&e));
+        let end = file.metadata().map_err(broken)?.len();
+        file.write_all(line.as_bytes()).map_err(|e| {
+            // A part of a row would be the beginning of the next thread's line.
+            let cut = file.set_len(end);
+            broken(cut.err().unwrap_or(e))
+        })
     }
 }

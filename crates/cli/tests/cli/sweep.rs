@@ -3,9 +3,11 @@
 use std::fs;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
+use std::process::Command;
 
 use rustix::fs::{FlockOperation, flock};
 use serde_json::Value;
+use snapbox::cmd::cargo_bin;
 use tempfile::TempDir;
 
 use super::simulate::rows;
@@ -243,6 +245,37 @@ fn a_run_that_fails_has_a_row_with_its_message_and_is_tried_again() {
         assert_eq!(rows.len(), count);
         assert!(rows.iter().all(|row| row["error"].is_string()));
     }
+}
+
+#[test]
+fn a_row_that_has_no_room_is_cut_off_and_the_sweep_ends() {
+    let desk = Desk::new();
+    desk.sweep("whole", "");
+    // Room for three rows and a part of the fourth, in units of 512 bytes.
+    let longest = desk.text("whole").lines().map(str::len).max().unwrap();
+    let room = (longest * 3).div_ceil(512) + 1;
+    let end = Command::new("sh")
+        .args([
+            "-c",
+            "trap '' XFSZ; ulimit -f \"$0\"; exec \"$@\"",
+            &room.to_string(),
+        ])
+        .arg(cargo_bin!("forerun"))
+        .arg("sweep")
+        .arg(desk.path("plan.toml"))
+        .arg("-o")
+        .arg(desk.path("rows"))
+        .args(["--threads", "2"])
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&end.stderr).into_owned();
+    assert!(!end.status.success() && said.contains("rows: "), "{said}");
+    let text = desk.text("rows");
+    assert!(text.ends_with('\n'), "{text}");
+    let rows = desk.rows("rows").len();
+    assert!((3..8).contains(&rows), "{rows}");
+    assert!(desk.sweep("rows", "").contains(&format!("{rows} were in")));
+    assert_eq!(desk.keys("rows"), desk.keys("whole"));
 }
 
 #[test]
