@@ -136,15 +136,24 @@ impl Descriptors {
         }
     }
 
-    /// The file system of a mount that a process sees.
-    pub(crate) fn device_of(&mut self, process: u32, mount: u64) -> Option<u32> {
+    /// The file system of a mount that a process sees, if it is a wanted one. A table in which it is none may be older than the
+    /// mount, or of a namespace of before that had the same number.
+    pub(crate) fn device_of(
+        &mut self,
+        process: u32,
+        mount: u64,
+        is_wanted: impl Fn(u32) -> bool,
+    ) -> Option<u32> {
         let namespace = fs::read_link(format!("/proc/{process}/ns/mnt")).ok()?;
-        if !self.tables.contains_key(&namespace) {
-            self.read_table(process, &namespace);
-        }
-        let (_, table) = self.tables.get(&namespace)?;
-        let of = table.iter().find(|(own, _)| *own == mount);
-        of.map(|(_, device)| *device)
+        let look = |own: &Self| {
+            let (_, table) = own.tables.get(&namespace)?;
+            let of = table.iter().find(|(own, _)| *own == mount);
+            of.map(|(_, device)| *device).filter(|of| is_wanted(*of))
+        };
+        look(self).or_else(|| {
+            self.read_old_table(process, &namespace);
+            look(self)
+        })
     }
 
     /// The descriptor of the only regular file that a process has open on these file systems; none if it has several, or
@@ -167,10 +176,10 @@ impl Descriptors {
             .filter(|known| known.count <= FEW)?;
         let numbers: Vec<i32> = known.by_inode.values().flatten().copied().collect();
         let mut is_ours = |number: &i32| {
-            let device =
-                told(process, *number).and_then(|told| self.device_of(process, told.mount));
+            let device = told(process, *number)
+                .and_then(|told| self.device_of(process, told.mount, &is_watched));
             let file = || fs::metadata(format!("/proc/{process}/fd/{number}"));
-            device.is_some_and(&is_watched) && file().is_ok_and(|file| file.is_file())
+            device.is_some() && file().is_ok_and(|file| file.is_file())
         };
         let mut ours = numbers.into_iter().filter(|number| is_ours(number));
         match (ours.next(), ours.next()) {
@@ -193,7 +202,7 @@ impl Descriptors {
         page: u64,
     ) -> Result<i32, Cause> {
         if !self.tables.contains_key(namespace) {
-            self.read_table(process, namespace);
+            self.read_old_table(process, namespace);
         }
         self.guess(process, key);
         if let Some(number) = self.remembered(process, namespace, key, page)? {
@@ -201,10 +210,7 @@ impl Descriptors {
         }
         self.pass(process)?;
         // A file system may have been mounted elsewhere since.
-        let read = self.tables.get(namespace).map(|(read, _)| read.elapsed());
-        if read.is_none_or(|since| since >= MOUNTS_EVERY) {
-            self.read_table(process, namespace);
-        }
+        self.read_old_table(process, namespace);
         self.remembered(process, namespace, key, page)?
             .ok_or(Cause::NoDescriptor)
     }
@@ -297,7 +303,12 @@ impl Descriptors {
         table.is_some_and(|(_, table)| table.contains(&(mount, device)))
     }
 
-    fn read_table(&mut self, process: u32, namespace: &Path) {
+    /// Reads the table of a mount namespace, unless that was done just before.
+    fn read_old_table(&mut self, process: u32, namespace: &Path) {
+        let read = self.tables.get(namespace).map(|(read, _)| read.elapsed());
+        if read.is_some_and(|since| since < MOUNTS_EVERY) {
+            return;
+        }
         if self.tables.len() >= TABLES_MAX {
             self.tables.clear();
         }
@@ -469,6 +480,24 @@ mod tests {
         files[1].seek(SeekFrom::Start(512 << 10)).unwrap();
         let found = descriptors.find(own, wanted, 130).unwrap();
         assert_eq!(found.number, files[1].as_raw_fd());
+    }
+
+    #[test]
+    fn a_mount_that_is_newer_than_the_table_is_found() {
+        let own = std::process::id();
+        let namespace = fs::read_link("/proc/self/ns/mnt").unwrap();
+        let file = File::open("/proc/self/exe").unwrap();
+        let (device, number) = (key(&file).device, file.as_raw_fd());
+        let mount = told(own, number).unwrap().mount;
+        // The last number is of a mount that was taken off: its file system was another one.
+        for before in [vec![], vec![(mount, device + 1)]] {
+            let mut descriptors = Descriptors::default();
+            let read = Instant::now().checked_sub(MOUNTS_EVERY).unwrap();
+            descriptors.tables.insert(namespace.clone(), (read, before));
+            let found = descriptors.device_of(own, mount, |of| of == device);
+            assert_eq!(found, Some(device));
+            assert_eq!(descriptors.device_of(own, mount, |_| false), None);
+        }
     }
 
     #[test]

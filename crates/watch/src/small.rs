@@ -363,7 +363,8 @@ impl Watch {
         let Sought { event, domain, .. } = sought;
         let key = event.file();
         let descriptors = &mut self.descriptors;
-        let mut is_on = |process| descriptors.device_of(process, mount) == Some(event.device);
+        let is_of = |device| device == event.device;
+        let mut is_on = |process| descriptors.device_of(process, mount, is_of).is_some();
         let is_there = is_on(std::process::id()) || is_on(event.process);
         let Some(at) = self.file_system(event.device).filter(|_| is_there) else {
             return;

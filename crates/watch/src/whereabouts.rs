@@ -57,7 +57,7 @@ pub(crate) fn of(
         },
     };
     let told = descriptors::told(process, call.number)?;
-    let device = descriptors.device_of(process, told.mount)?;
+    let device = descriptors.device_of(process, told.mount, |device| limit(device).is_some())?;
     Some(Whereabouts {
         key: FileKey {
             device,
