@@ -57,16 +57,28 @@ pub struct Found {
     pub number: i32,
     /// Its size.
     pub bytes: u64,
+    /// The number of its mount.
+    pub mount: u64,
 }
 
 /// See the [module](self).
 #[derive(Debug)]
 pub struct Descriptors {
     processes: HashMap<u32, Known>,
-    /// Of each mount namespace: when its table was read, and which mount is of which file system.
-    tables: HashMap<PathBuf, (Instant, Vec<(u64, u32)>)>,
+    /// Of each mount namespace: when its table was read, and its mounts.
+    tables: HashMap<PathBuf, (Instant, Vec<Mounted>)>,
     allowance: Duration,
     since: Instant,
+}
+
+/// A mount of a file system.
+#[derive(Debug)]
+struct Mounted {
+    number: u64,
+    device: u32,
+    /// Its folder there, and where it is mounted.
+    root: PathBuf,
+    point: PathBuf,
 }
 
 /// Descriptors of a process.
@@ -131,6 +143,7 @@ impl Descriptors {
                 file,
                 number,
                 bytes: told.stx_size,
+                mount: told.stx_mnt_id,
             }),
             false => Err(Cause::Closed),
         }
@@ -147,13 +160,22 @@ impl Descriptors {
         let namespace = fs::read_link(format!("/proc/{process}/ns/mnt")).ok()?;
         let look = |own: &Self| {
             let (_, table) = own.tables.get(&namespace)?;
-            let of = table.iter().find(|(own, _)| *own == mount);
-            of.map(|(_, device)| *device).filter(|of| is_wanted(*of))
+            let of = table.iter().find(|of| of.number == mount)?;
+            Some(of.device).filter(|device| is_wanted(*device))
         };
         look(self).or_else(|| {
             self.read_old_table(process, &namespace);
             look(self)
         })
+    }
+
+    /// A path that a process has for a file of a mount, as the path on the file system. The number may have been another mount's.
+    pub(crate) fn inner(&mut self, process: u32, mount: u64, path: &Path) -> Option<PathBuf> {
+        let namespace = fs::read_link(format!("/proc/{process}/ns/mnt")).ok()?;
+        self.read_old_table(process, &namespace);
+        let (_, table) = self.tables.get(&namespace)?;
+        let of = table.iter().find(|of| of.number == mount)?;
+        mounts::inner(&of.root, &of.point, path)
     }
 
     /// The descriptor of the only regular file that a process has open on these file systems; none if it has several, or
@@ -300,7 +322,8 @@ impl Descriptors {
 
     fn is_on(&self, namespace: &Path, mount: u64, device: u32) -> bool {
         let table = self.tables.get(namespace);
-        table.is_some_and(|(_, table)| table.contains(&(mount, device)))
+        let is_it = |of: &Mounted| of.number == mount && of.device == device;
+        table.is_some_and(|(_, table)| table.iter().any(is_it))
     }
 
     /// Reads the table of a mount namespace, unless that was done just before.
@@ -313,9 +336,12 @@ impl Descriptors {
             self.tables.clear();
         }
         let table = table_of(process).unwrap_or_default();
-        let table = table
-            .into_iter()
-            .map(|mount| (mount.id, mounts::packed(mount.device)));
+        let table = table.into_iter().map(|mount| Mounted {
+            number: mount.id,
+            device: mounts::packed(mount.device),
+            root: mount.root,
+            point: mount.point,
+        });
         self.tables
             .insert(namespace.to_owned(), (Instant::now(), table.collect()));
     }
@@ -490,7 +516,13 @@ mod tests {
         let (device, number) = (key(&file).device, file.as_raw_fd());
         let mount = told(own, number).unwrap().mount;
         // The last number is of a mount that was taken off: its file system was another one.
-        for before in [vec![], vec![(mount, device + 1)]] {
+        let other = Mounted {
+            number: mount,
+            device: device + 1,
+            root: "/".into(),
+            point: "/".into(),
+        };
+        for before in [vec![], vec![other]] {
             let mut descriptors = Descriptors::default();
             let read = Instant::now().checked_sub(MOUNTS_EVERY).unwrap();
             descriptors.tables.insert(namespace.clone(), (read, before));
@@ -498,6 +530,25 @@ mod tests {
             assert_eq!(found, Some(device));
             assert_eq!(descriptors.device_of(own, mount, |_| false), None);
         }
+    }
+
+    #[test]
+    fn a_path_of_a_process_is_one_on_the_file_system() {
+        let own = std::process::id();
+        let bound = Mounted {
+            number: 7,
+            device: 1,
+            root: "/data".into(),
+            point: "/srv".into(),
+        };
+        let mut descriptors = Descriptors::default();
+        // Read in an hour, so that it is not old.
+        let read = Instant::now() + Duration::from_secs(3600);
+        let namespace = fs::read_link("/proc/self/ns/mnt").unwrap();
+        descriptors.tables.insert(namespace, (read, vec![bound]));
+        let mut inner = |mount, path: &str| descriptors.inner(own, mount, path.as_ref());
+        assert_eq!(inner(7, "/srv/a").as_deref(), Some("/data/a".as_ref()));
+        assert_eq!((inner(7, "/srv2/a"), inner(8, "/srv/a")), (None, None));
     }
 
     #[test]

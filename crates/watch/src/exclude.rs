@@ -3,16 +3,16 @@
 //! Asked once for each stream that begins. A rule is `KIND=VALUE`; a read is excluded if one of them is true of it.
 
 use std::fmt;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use crate::mounts::Below;
 use crate::process::Program;
 
 /// A rule.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Exclude {
-    /// Files at or below this path, as the reader names it.
+    /// Files at or below this path.
     Path(PathBuf),
     /// Programs of this user.
     User(u32),
@@ -38,16 +38,43 @@ impl Exclude {
     }
 }
 
-/// The rules, and beside each of a path that goes through links the same of the path that the links lead to: that is the
-/// one that the kernel tells of a descriptor.
-pub(crate) fn resolved(mut rules: Vec<Exclude>) -> Vec<Exclude> {
-    let of = |rule: &Exclude| match rule {
-        Exclude::Path(path) => fs::canonicalize(path).ok().map(Exclude::Path),
-        _ => None,
-    };
-    let more: Vec<Exclude> = rules.iter().filter_map(of).collect();
-    rules.extend(more);
-    rules
+/// The rules of a watch.
+#[derive(Debug)]
+pub(crate) struct Excludes {
+    rules: Vec<Exclude>,
+    /// Of each path that is there: its file system, and its path there.
+    places: Vec<(u32, Below)>,
+}
+
+impl Excludes {
+    /// Each path also as the path that its links lead to, which is the one that the kernel tells of a descriptor, and as that
+    /// on the file system, to which bind mounts lead.
+    pub(crate) fn new(rules: Vec<Exclude>) -> Self {
+        let of = |rule: &Exclude| match rule {
+            Exclude::Path(path) => Below::of(path),
+            _ => None,
+        };
+        Self {
+            places: rules.iter().filter_map(of).collect(),
+            rules,
+        }
+    }
+
+    /// Whether one is true of a program's read of a file: by the path that the program has for it, and by its file system
+    /// and the path there.
+    pub(crate) fn are_true_of(
+        &self,
+        program: &Program,
+        path: &Path,
+        (device, inner): (u32, Option<&Path>),
+    ) -> bool {
+        let is_below = |(of, below): &(u32, Below)| {
+            let inner = inner.filter(|_| *of == device);
+            below.has(path, inner)
+        };
+        let mut rules = self.rules.iter();
+        rules.any(|rule| rule.is_true_of(program, path)) || self.places.iter().any(is_below)
+    }
 }
 
 impl FromStr for Exclude {
@@ -86,11 +113,13 @@ impl fmt::Display for Exclude {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
     use crate::process::Group;
 
     #[test]
-    fn a_rule_of_a_link_is_true_of_the_files_it_leads_to() {
+    fn a_rule_of_a_path_is_true_of_the_files_it_leads_to_by_each_way() {
         let folder = tempfile::tempdir().unwrap();
         let root = fs::canonicalize(folder.path()).unwrap();
         fs::create_dir(root.join("data")).unwrap();
@@ -100,16 +129,24 @@ mod tests {
             Exclude::Path("/nowhere".into()),
             Exclude::User(1000),
         ];
-        let rules = resolved(rules);
+        let rules = Excludes::new(rules);
         let program = Program {
             name: "cat".into(),
             user: 0,
             is_kernel: false,
             groups: Vec::new(),
         };
-        let is_excluded = |path: PathBuf| rules.iter().any(|rule| rule.is_true_of(&program, &path));
+        let is_excluded = |path: PathBuf| rules.are_true_of(&program, &path, (0, None));
         assert!(is_excluded(root.join("data/file")) && is_excluded(root.join("link/file")));
         assert!(!is_excluded(root.join("file")) && is_excluded("/nowhere/file".into()));
+        // By a bind mount.
+        let (device, data) = Below::of(&root.join("data")).unwrap();
+        let is_excluded = |device: u32, inner: &Path| {
+            rules.are_true_of(&program, "/bound/file".as_ref(), (device, Some(inner)))
+        };
+        let (file, other) = (data.inner.join("file"), data.inner.with_file_name("data2"));
+        assert!(is_excluded(device, &file) && !is_excluded(device, &other));
+        assert!(!is_excluded(device + 1, &file), "another file system");
     }
 
     #[test]

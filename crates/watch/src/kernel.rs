@@ -18,7 +18,7 @@ use forerun_surface::undo::guardian::Guardian;
 use crate::bios::Bios;
 use crate::causes::Cause;
 use crate::descriptors::{Descriptors, Found};
-use crate::exclude::Exclude;
+use crate::exclude::Excludes;
 use crate::limit::{Limit, kernel_page};
 use crate::memory::Domain;
 use crate::process::{Program, is_idle, undeleted};
@@ -32,7 +32,7 @@ pub(crate) struct Running<'a> {
     limits: &'a mut [Limit],
     descriptors: &'a mut Descriptors,
     guardian: Option<&'a mut Guardian>,
-    excludes: &'a [Exclude],
+    excludes: &'a Excludes,
     counts: &'a mut Counts,
     bios: &'a mut Bios,
     journal: Option<&'a Path>,
@@ -59,13 +59,16 @@ impl Running<'_> {
         }
         let found = self.descriptors.find(event.process, key, event.index)?;
         let path = path_of(event.process, found.number);
+        let inner = self.descriptors.inner(event.process, found.mount, &path);
+        let inner = inner.as_deref();
         let below = &self.file_systems[at].below;
-        let is_below = below.is_empty() || below.iter().any(|below| path.starts_with(below));
-        if !is_below {
+        if !below.is_empty() && !below.iter().any(|below| below.has(&path, inner)) {
             return Err(Cause::Elsewhere);
         }
-        let mut rules = self.excludes.iter();
-        if rules.any(|rule| rule.is_true_of(&program, &path)) {
+        if self
+            .excludes
+            .are_true_of(&program, &path, (key.device, inner))
+        {
             return Err(Cause::Excluded);
         }
         Ok((program, found, path))

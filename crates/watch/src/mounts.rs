@@ -12,6 +12,8 @@ use forerun_surface::below::mounts::{self, Mount};
 use forerun_surface::below::sysfs::{Leaf, Sys};
 use forerun_surface::failure::Failure;
 
+const NO_MOUNT: &str = "its mount is not in the table of mounts";
+
 /// A file system that is watched.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FileSystem {
@@ -32,7 +34,41 @@ pub struct FileSystem {
     /// How they lie together.
     pub spread: Spread,
     /// The folder or file below which files are watched; none for all of it.
-    pub below: Option<PathBuf>,
+    pub below: Option<Below>,
+}
+
+/// A folder or a file with what is below it, by two paths: bind mounts lead to it by others.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Below {
+    /// Its path here.
+    pub path: PathBuf,
+    /// That on its file system.
+    pub inner: PathBuf,
+}
+
+impl Below {
+    fn new(path: PathBuf, mount: &Mount) -> Option<Self> {
+        let inner = inner(&mount.root, &mount.point, &path)?;
+        Some(Self { path, inner })
+    }
+
+    /// Whether a file of its file system is below it: by the path that its reader has for it, or by that on the file system.
+    pub(crate) fn has(&self, path: &Path, inner: Option<&Path>) -> bool {
+        path.starts_with(&self.path) || inner.is_some_and(|inner| inner.starts_with(&self.inner))
+    }
+
+    /// The folder or file of a path that is there, and its file system.
+    pub(crate) fn of(path: &Path) -> Option<(u32, Self)> {
+        let absolute = fs::canonicalize(path).ok()?;
+        let table = mounts::own_table().ok()?;
+        let mount = mounts::mount_of(&absolute, &table, &mounts::mount_id)?;
+        Some((packed(mount.device), Self::new(absolute, mount)?))
+    }
+}
+
+/// A path below the point of a mount, as the path on the file system whose folder is mounted there.
+pub(crate) fn inner(root: &Path, point: &Path, path: &Path) -> Option<PathBuf> {
+    Some(root.join(path.strip_prefix(point).ok()?))
 }
 
 /// Major and minor number as the kernel packs them in events.
@@ -56,13 +92,14 @@ pub fn file_system(path: &Path) -> Result<FileSystem, Failure> {
             let mut all = table.iter();
             all.find(|mount| is_of(mount, device, &absolute)).ok_or(no)
         }
-        None => {
-            let no = "its mount is not in the table of mounts";
-            mounts::mount_of(&absolute, &table, &mounts::mount_id).ok_or(no)
-        }
+        None => mounts::mount_of(&absolute, &table, &mounts::mount_id).ok_or(NO_MOUNT),
     };
     let mount = mount.map_err(|no| Failure::unusable(path, no))?;
-    let below = (device.is_none() && absolute != mount.point).then_some(absolute);
+    let is_all = device.is_some() || absolute == mount.point;
+    let below = (!is_all).then(|| Below::new(absolute, mount).ok_or(NO_MOUNT));
+    let below = below
+        .transpose()
+        .map_err(|no| Failure::unusable(path, no))?;
     of_mount(mount, below).map_err(|why| Failure::unusable(path, why))
 }
 
@@ -73,8 +110,8 @@ fn is_of(mount: &Mount, device: (u32, u32), path: &Path) -> bool {
 }
 
 /// The file systems of paths, each once, with the paths below which files are watched.
-pub(crate) fn of_all(paths: &[PathBuf]) -> Result<Vec<(FileSystem, Vec<PathBuf>)>, Failure> {
-    let mut found: Vec<(FileSystem, Vec<PathBuf>, bool)> = Vec::new();
+pub(crate) fn of_all(paths: &[PathBuf]) -> Result<Vec<(FileSystem, Vec<Below>)>, Failure> {
+    let mut found: Vec<(FileSystem, Vec<Below>, bool)> = Vec::new();
     for path in paths {
         let of = file_system(path)?;
         let place = found.iter().position(|(own, ..)| own.device == of.device);
@@ -84,7 +121,7 @@ pub(crate) fn of_all(paths: &[PathBuf]) -> Result<Vec<(FileSystem, Vec<PathBuf>)
         });
         let (_, below, is_all) = &mut found[place];
         match of.below {
-            Some(path) => below.push(path),
+            Some(of) => below.push(of),
             None => *is_all = true,
         }
     }
@@ -92,7 +129,7 @@ pub(crate) fn of_all(paths: &[PathBuf]) -> Result<Vec<(FileSystem, Vec<PathBuf>)
     Ok(found.into_iter().map(all).collect())
 }
 
-fn of_mount(mount: &Mount, within: Option<PathBuf>) -> Result<FileSystem, String> {
+fn of_mount(mount: &Mount, within: Option<Below>) -> Result<FileSystem, String> {
     let kind = &mount.kind;
     if let Some(why) = mount.refusal() {
         return Err(why);
@@ -155,6 +192,25 @@ mod tests {
         };
         assert!(is_of("btrfs", &path) && is_of("btrfs", &link));
         assert!(!is_of("ext4", &path), "its number is the device's");
+    }
+
+    #[test]
+    fn a_folder_has_its_files_by_the_path_of_a_bind_mount_too() {
+        let line = b"30 1 8:1 /base /m rw - ext4 /dev/sda1 rw";
+        let below = Below::new("/m/data".into(), &mounts::parse(line)[0]).unwrap();
+        assert_eq!(below.inner, Path::new("/base/data"));
+        let has = |root: &str, path: &str| {
+            let inner = inner(root.as_ref(), "/srv".as_ref(), path.as_ref());
+            below.has(path.as_ref(), inner.as_deref())
+        };
+        assert!(has("/base/data", "/srv/a") && has("/", "/srv/base/data/a"));
+        assert!(
+            has("/x", "/m/data/a"),
+            "the mount of its reader is not known"
+        );
+        assert!(!has("/base/data2", "/srv/a") && !has("/", "/srv/data/a"));
+        let (device, of) = Below::of(Path::new("/proc/self/fd")).unwrap();
+        assert!(device > 0 && of.inner.starts_with(format!("/{}", std::process::id())));
     }
 
     #[test]

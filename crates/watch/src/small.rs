@@ -266,8 +266,8 @@ impl Watch {
         let listed = listed.and_then(|listing| listing.1.get(place.entry as usize));
         let name = listed.map(|listed| OsStr::from_bytes(listed.name.to_bytes()));
         let path = folder.at.named().join(name.unwrap_or_default());
-        let mut rules = self.excludes.iter();
-        !rules.any(|rule| rule.is_true_of(&program, &path))
+        // A folder whose place on the file system is excluded is not known.
+        !self.excludes.are_true_of(&program, &path, (0, None))
     }
 
     fn account_missed(&mut self, place: Place, event: &Ahead) {

@@ -24,11 +24,11 @@ use crate::bios::{Bios, Seen};
 use crate::causes::{Cause, Causes};
 use crate::descriptors::{self, Descriptors};
 use crate::disks::{Disks, REQUESTS_MAX};
-use crate::exclude::{self, Exclude};
+use crate::exclude::{Exclude, Excludes};
 use crate::kernel::note_once;
 use crate::limit::{self, Limit};
 use crate::memory::Domain;
-use crate::mounts::{self, FileSystem};
+use crate::mounts::{self, Below, FileSystem};
 use crate::rings::Rings;
 use crate::sample::{Record, Request, Seeing};
 use crate::scheduler::{self, Scheduler};
@@ -84,7 +84,7 @@ pub struct Wanted {
 pub(crate) struct Watched {
     pub(crate) at: FileSystem,
     /// The paths below which files are watched; empty for all.
-    pub(crate) below: Vec<PathBuf>,
+    pub(crate) below: Vec<Below>,
     /// The place of its limit among those of all bdis: partitions of one disk have one.
     pub(crate) limit: usize,
     /// Those of its disks; none where they are left alone.
@@ -183,7 +183,7 @@ pub struct Watch {
     pub(crate) steering: Steering<Domain>,
     pub(crate) descriptors: Descriptors,
     pub(crate) guardian: Option<Guardian>,
-    pub(crate) excludes: Vec<Exclude>,
+    pub(crate) excludes: Excludes,
     pub(crate) is_dry: bool,
     pub(crate) counts: Counts,
     pub(crate) causes: Causes,
@@ -274,7 +274,7 @@ impl Watch {
             steering,
             descriptors: Descriptors::default(),
             guardian,
-            excludes: exclude::resolved(wanted.excludes),
+            excludes: Excludes::new(wanted.excludes),
             is_dry: wanted.is_dry,
             counts: Counts::default(),
             causes: Causes::default(),

@@ -1,6 +1,7 @@
 //! `forerun watch` on a real file system: ext4 on a loop device. Where there is no root, no loop device or no tracefs
 //! with the events of Linux 6.18, each test is skipped.
 
+mod bound;
 #[path = "../mount/port.rs"]
 mod port;
 mod records;
@@ -31,6 +32,7 @@ use snapbox::cmd::cargo_bin;
 use tempfile::TempDir;
 
 use skipped::skipped;
+use small::Over;
 use wait::eventually;
 
 /// A file system of its own.
@@ -122,12 +124,17 @@ impl Disk {
     }
 
     fn watch(&self, flags: &[&str]) -> Watching {
+        self.watch_at(&self.point(), flags)
+    }
+
+    /// The same of a folder.
+    fn watch_at(&self, path: &Path, flags: &[&str]) -> Watching {
         let mut child = Command::new(cargo_bin!("forerun"))
             .arg("watch")
             // Whatever the disk below costs at this moment.
             .args(["--depth", "fixed(depth_bytes=4194304)"])
             .args(flags)
-            .arg(self.point())
+            .arg(path)
             .env("FORERUN_RUNTIME_DIR", self.runtime())
             .stdout(Stdio::piped())
             .spawn()
@@ -161,7 +168,12 @@ impl Disk {
 
     /// The report of the watch that runs.
     fn stats(&self) -> Value {
-        let said = asked(self, &["ctl", self.point().to_str().unwrap(), "stats"]);
+        self.stats_of(&self.point())
+    }
+
+    /// The same of a watch of a folder.
+    fn stats_of(&self, path: &Path) -> Value {
+        let said = asked(self, &["ctl", path.to_str().unwrap(), "stats"]);
         serde_json::from_str(&said).unwrap()
     }
 }

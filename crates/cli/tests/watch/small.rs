@@ -68,10 +68,10 @@ fn filled(disk: &Disk, flags: &[&str], pass: impl Fn()) -> String {
 }
 
 /// Something mounted over a place, for as long as this is there.
-struct Over(PathBuf);
+pub(super) struct Over(PathBuf);
 
 impl Over {
-    fn new(words: &[&str], place: PathBuf) -> Option<Self> {
+    pub(super) fn new(words: &[&str], place: PathBuf) -> Option<Self> {
         let mount = [&["mount"], words, &[place.to_str()?]].concat();
         tool(&mount).map(|_| Self(place))
     }

@@ -20,6 +20,8 @@ pub struct Mount {
     pub id: u64,
     /// The number of its device, or of none.
     pub device: Number,
+    /// The folder or file of the file system that is mounted: `/` unless it is a bind mount or a subvolume.
+    pub root: PathBuf,
     /// Where it is mounted.
     pub point: PathBuf,
     /// Type of the file system.
@@ -151,11 +153,13 @@ fn parse_line(line: &[u8]) -> Option<Mount> {
     let text = |field: &[u8]| std::str::from_utf8(field).ok().map(str::to_owned);
     let id = text(fields.next()?)?.parse().ok()?;
     let device = super::sysfs::numbers(&text(fields.nth(1)?)?)?;
-    let point = decoded(fields.nth(1)?);
+    let root = decoded(fields.next()?);
+    let point = decoded(fields.next()?);
     let mut rest = fields.skip_while(|field| *field != b"-").skip(1);
     Some(Mount {
         id,
         device,
+        root,
         point,
         kind: String::from_utf8_lossy(rest.next()?).into_owned(),
         source: decoded(rest.next()?),
@@ -192,6 +196,7 @@ mod tests {
         let expected = Mount {
             id: 36,
             device: (98, 3),
+            root: "/mnt1".into(),
             point: "/mnt 2\\".into(),
             kind: "ext4".into(),
             source: "/dev/root".into(),

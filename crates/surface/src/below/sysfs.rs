@@ -345,6 +345,7 @@ mod tests {
 
     fn mount(kind: &str, device: Number) -> Mount {
         Mount {
+            root: "/".into(),
             id: 1,
             device,
             point: "/x".into(),
