@@ -19,6 +19,8 @@ pub enum Cause {
     Ended,
     /// A process of another pid namespace.
     OtherNamespace,
+    /// No descriptor is left for looking: of the steering process, or of the system.
+    OutOfDescriptors,
     /// No right to its descriptors (Yama, a security module).
     Refused,
     /// Excluded by the user.
@@ -35,7 +37,7 @@ pub enum Cause {
 
 impl Cause {
     /// All, in the order in which they are shown.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::KernelThread,
         Self::NoDescriptor,
         Self::SeveralDescriptors,
@@ -43,6 +45,7 @@ impl Cause {
         Self::Closed,
         Self::Ended,
         Self::OtherNamespace,
+        Self::OutOfDescriptors,
         Self::Refused,
         Self::Excluded,
         Self::Elsewhere,
@@ -75,6 +78,7 @@ impl fmt::Display for Cause {
             Self::Closed => "closed meanwhile",
             Self::Ended => "process ended",
             Self::OtherNamespace => "another pid namespace",
+            Self::OutOfDescriptors => "no descriptor left for looking (ulimit -n)",
             Self::Refused => "refused (Yama, a security module)",
             Self::Excluded => "excluded",
             Self::Elsewhere => "outside of the watched folders",

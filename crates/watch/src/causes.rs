@@ -34,6 +34,10 @@ pub struct NotSteered {
 impl Causes {
     /// So many more of a process.
     pub fn add(&mut self, cause: Cause, process: u32, bytes: u64) {
+        let cause = match is_of_lack(cause) {
+            true => Cause::OutOfDescriptors,
+            false => cause,
+        };
         let is_known = self.bytes.contains_key(&(cause, process));
         let process = match is_known || self.bytes.len() < APART_MAX {
             true => process,
@@ -73,9 +77,53 @@ impl Causes {
     }
 }
 
+/// Whether this is what a lack of descriptors looks like, and none is left.
+fn is_of_lack(cause: Cause) -> bool {
+    const LACK: [Option<i32>; 2] = [Some(libc::EMFILE), Some(libc::ENFILE)];
+    let looks_so = matches!(cause, Cause::Ended | Cause::NoDescriptor | Cause::Closed);
+    let opened = || std::fs::File::open("/dev/null");
+    looks_so && opened().is_err_and(|error| LACK.contains(&error.raw_os_error()))
+}
+
 #[cfg(test)]
 mod tests {
+    use std::process::Command;
+
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
     use super::*;
+
+    /// In a process of its own: the limit counts for all threads.
+    #[test]
+    fn a_lack_of_descriptors_is_no_end_of_a_process() {
+        const ALONE: &str = "FORERUN_TEST_ALONE";
+        let name = "causes::tests::a_lack_of_descriptors_is_no_end_of_a_process";
+        if std::env::var_os(ALONE).is_none() {
+            let mut test = Command::new(std::env::current_exe().unwrap());
+            let ended = test.args(["--exact", name]).env(ALONE, "").output();
+            let ended = ended.unwrap();
+            assert!(ended.status.success(), "{ended:?}");
+            return;
+        }
+        let mut causes = Causes::default();
+        causes.add(Cause::Ended, u32::MAX, 1);
+        let before = getrlimit(Resource::Nofile);
+        let none = Rlimit {
+            current: Some(0),
+            ..before
+        };
+        setrlimit(Resource::Nofile, none).unwrap();
+        causes.add(Cause::Ended, u32::MAX, 2);
+        causes.add(Cause::NoDescriptor, u32::MAX, 4);
+        causes.add(Cause::Idle, u32::MAX, 8);
+        setrlimit(Resource::Nofile, before).unwrap();
+        let expected = [
+            (Cause::Idle, 8),
+            (Cause::OutOfDescriptors, 6),
+            (Cause::Ended, 1),
+        ];
+        assert_eq!(causes.most_first(), expected);
+    }
 
     #[test]
     fn bytes_are_counted_by_cause_and_process_and_shown_by_their_number() {

@@ -11,6 +11,7 @@ use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 use forerun_core::{Nanos, Profile, Settings};
+use forerun_io::source::file::raise_descriptor_limit;
 use forerun_steering::Steering;
 use forerun_surface::daemon::control::Control;
 use forerun_surface::daemon::metrics::Metrics;
@@ -212,6 +213,8 @@ impl Watch {
         let settings = windows::settings(wanted.settings.clone())?;
         // While it waits for a processor in the middle of a setting a limit stands raised. Without the right it goes without.
         let _ = rustix::process::setpriority_process(None, FIRST);
+        // The filler alone opens hundreds of files.
+        raise_descriptor_limit();
         let found = mounts::of_all(&wanted.paths)?;
         check_yama()?;
         descriptors::check()?;

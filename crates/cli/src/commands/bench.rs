@@ -6,8 +6,8 @@
 
 use std::io::Write;
 
+use forerun_io::source::file::raise_descriptor_limit;
 use indicatif::ProgressBar;
-use rustix::process::{Resource, getrlimit, setrlimit};
 
 use crate::args::{Bench, Clock, Format};
 use crate::bench::plan::{Entrant, Hints, Plan};
@@ -76,15 +76,5 @@ fn one(plan: &Plan, entrant: &Entrant, bar: &ProgressBar) -> Result<Measured, Fa
         (Entrant::Kernel, _) => kernel::run(plan, bar),
         (Entrant::Engine(_, settings), Clock::Real) => engine::run(plan, settings, bar),
         (Entrant::Engine(_, settings), Clock::Virtual) => modelled::run(plan, settings, bar),
-    }
-}
-
-/// A reader of its own file needs a descriptor; the soft limit is often 1024 where thousands are
-/// allowed. A number that is still too large is reported by the open that fails.
-fn raise_descriptor_limit() {
-    let mut limit = getrlimit(Resource::Nofile);
-    limit.current = limit.maximum;
-    if let Err(e) = setrlimit(Resource::Nofile, limit) {
-        tracing::debug!("the limit of open files stays: {e}");
     }
 }

@@ -156,6 +156,33 @@ fn a_watch_that_ignores_the_end_of_its_terminal_from_the_start_goes_on() {
     assert!(wait::end(&mut child).unwrap().success());
 }
 
+#[test]
+fn a_watch_raises_its_soft_limit_of_descriptors() {
+    let Some(disk) = Disk::new() else { return };
+    let most = rustix::process::getrlimit(rustix::process::Resource::Nofile).maximum;
+    let most = most.map_or("unlimited".into(), |most| most.to_string());
+    let mut child = Command::new("sh")
+        .args([
+            "-c",
+            "ulimit -S -n 256; exec \"$0\" watch --until-input-ends \"$1\"",
+        ])
+        .args([cargo_bin!("forerun"), &disk.point()])
+        .env("FORERUN_RUNTIME_DIR", disk.runtime())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    eventually("it answers", || answers(&disk));
+    let limits = fs::read_to_string(format!("/proc/{}/limits", child.id())).unwrap();
+    let line = limits
+        .lines()
+        .find(|line| line.starts_with("Max open files"));
+    let soft = line.unwrap().split_ascii_whitespace().nth(3).unwrap();
+    assert_eq!(soft, most);
+    drop(child.stdin.take());
+    assert!(wait::end(&mut child).unwrap().success());
+}
+
 fn answers(disk: &Disk) -> bool {
     let mut command = Command::new(cargo_bin!("forerun"));
     command

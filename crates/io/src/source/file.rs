@@ -409,7 +409,7 @@ impl Source for OpenFile {
 
 /// Raises the soft limit of descriptors to the hard one, so that ten thousand open files work
 /// where the system allows them. A refusal is no error: an open will then name the limit.
-pub(crate) fn raise_descriptor_limit() {
+pub fn raise_descriptor_limit() {
     let mut limit = libc::rlimit {
         rlim_cur: 0,
         rlim_max: 0,
