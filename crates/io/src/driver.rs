@@ -338,6 +338,12 @@ impl Driver {
         self.engine_host.with(|state| state.streams())
     }
 
+    /// Reads that wait for an answer now, of streams and of none.
+    #[must_use]
+    pub fn reads_waiting(&self) -> usize {
+        self.engine_host.with(|state| state.reads_waiting())
+    }
+
     /// The queues of devices, as of now, each with the number of the device (`st_dev`); none for
     /// one that is emulated or made up.
     #[must_use]

@@ -446,6 +446,11 @@ impl EngineState {
         self.engine.streams()
     }
 
+    /// Reads that wait for an answer.
+    pub(crate) fn reads_waiting(&self) -> usize {
+        self.engine.reads_waiting()
+    }
+
     /// Time has passed: requests that hang hold up others of their device no longer.
     pub(crate) fn look_for_hung(&mut self) {
         let now = self.ticker.now();

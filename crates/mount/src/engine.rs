@@ -57,6 +57,13 @@ impl EngineOfMount {
         Some((driver.streams(), driver.queues()))
     }
 
+    /// Reads that wait for an answer.
+    #[must_use]
+    pub fn reads_waiting(&self) -> usize {
+        let driver = self.driver();
+        driver.map_or(0, |driver| driver.reads_waiting())
+    }
+
     /// A device's costs as the engine takes them to be.
     #[must_use]
     pub fn estimate(&self, (number, view): &(Option<u64>, DeviceView)) -> Estimate {

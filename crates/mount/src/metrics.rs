@@ -47,6 +47,9 @@ fn of_mount(watched: &Watched) -> Vec<Family> {
     page::prefetching(&mut page, &ledger, unit);
     memory(&mut page, watched, &ledger, unit);
     under_way(&mut page, &streams, unit);
+    let waiting = watched.fs.engine().reads_waiting();
+    let help = "Requests of the kernel that wait for bytes";
+    page.gauge("reads_waiting", help, waiting as u64);
     devices(&mut page, watched, &queues, device);
     page.0
 }
@@ -127,9 +130,6 @@ fn under_way(page: &mut Page, streams: &[StreamView], unit: u64) {
     let ahead: u64 = streams.iter().map(|stream| stream.ahead).sum();
     let help = "Bytes fetched or on the way that no reader has come to";
     page.gauge_of("streams_ahead", Unit::Bytes, help, (ahead * unit) as f64);
-    let waiting: u64 = streams.iter().map(|stream| u64::from(stream.waiting)).sum();
-    let help = "Requests of the kernel that wait for bytes of a stream";
-    page.gauge("reads_waiting", help, waiting);
 }
 
 fn devices(

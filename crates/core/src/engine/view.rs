@@ -37,7 +37,7 @@ pub struct StreamView {
     pub ahead: u64,
     /// The last window opened for it; of size zero if there was none.
     pub window: Window,
-    /// Reads that wait for a block of it.
+    /// Reads that wait for a block of it; others [wait](Engine::reads_waiting) for blocks of no stream.
     pub waiting: u32,
 }
 
@@ -88,6 +88,12 @@ impl Engine {
             }
         }
         views
+    }
+
+    /// Reads that wait for an answer, of streams and of none.
+    #[must_use]
+    pub fn reads_waiting(&self) -> usize {
+        self.reads.waiting().len()
     }
 
     /// A device; none if it is not known.

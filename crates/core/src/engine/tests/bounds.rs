@@ -30,6 +30,29 @@ fn more_hits_than_a_file_has_blocks_are_refused() {
 }
 
 #[test]
+fn a_read_that_waits_for_blocks_of_no_stream_is_counted() {
+    let mut rig = rig();
+    for (read, block) in [(0, 70_000), (1, 9_000)] {
+        rig.input(Input::Read {
+            read: ReadId(read),
+            reader: ReaderId(0),
+            access: Access::new(Block(block), 1),
+            fresh: true,
+            wants: Wants::Presence,
+        });
+    }
+    let of_streams = |rig: &Rig| {
+        let streams = rig.engine.streams();
+        streams.iter().map(|stream| stream.waiting).sum::<u32>()
+    };
+    assert_eq!((of_streams(&rig), rig.engine.reads_waiting()), (0, 2));
+    while !rig.outstanding.is_empty() {
+        rig.complete(0, FetchOutcome::Done);
+    }
+    assert_eq!(rig.engine.reads_waiting(), 0);
+}
+
+#[test]
 fn the_streams_of_a_reader_are_charged_and_returned() {
     let mut rig = rig();
     let before = rig.engine.memory.charged();
