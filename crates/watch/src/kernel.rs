@@ -102,6 +102,12 @@ impl Running<'_> {
             _ => Err(Cause::NotRaised),
         }
     }
+
+    /// Whether a process is there that puts back what outlasts this one.
+    fn has_guardian(&mut self) -> bool {
+        let guardian = self.guardian.as_deref_mut();
+        guardian.is_some_and(|guardian| guardian.is_there() || guardian.is_told())
+    }
 }
 
 impl Kernel<Domain> for Running<'_> {
@@ -159,8 +165,8 @@ impl Kernel<Domain> for Running<'_> {
     }
 
     fn schedule(&mut self, at: usize, is_fair: bool) -> bool {
+        let is_wanted = is_fair && !self.sets_nothing && self.has_guardian();
         let of = &mut self.file_systems[at];
-        let is_wanted = is_fair && !self.sets_nothing;
         let is_set = of.schedule(is_wanted);
         if is_wanted && !is_set {
             // Where one disk cannot be fair, the others are as before.

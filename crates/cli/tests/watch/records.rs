@@ -113,6 +113,33 @@ fn a_guardian_holds_no_folder_and_that_of_a_daemon_no_standard_error() {
     }
 }
 
+#[test]
+fn a_guardian_outlives_the_signals_that_end_or_pause_all_of_a_unit() {
+    let folder = tempfile::tempdir().unwrap();
+    let record = folder.path().join("record");
+    fs::write(&record, "").unwrap();
+    let mut child = Command::new(cargo_bin!("forerun"))
+        .args(["watch", "--guardian", record.to_str().unwrap()])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut said = [0; 6];
+    child
+        .stdout
+        .as_mut()
+        .unwrap()
+        .read_exact(&mut said)
+        .unwrap();
+    let pid = Pid::from_child(&child);
+    for signal in [Signal::TERM, Signal::HUP, Signal::USR1, Signal::USR2] {
+        kill_process(pid, signal).unwrap();
+    }
+    drop(child.stdin.take());
+    let ended = wait::end(&mut child).unwrap();
+    assert!(ended.success() && !record.exists(), "{ended}");
+}
+
 /// Ends a process of this number.
 struct Ends(u32);
 

@@ -11,7 +11,7 @@
 //!
 //! A value that is raised for microseconds is announced by a byte; one that is tried for minutes is not. Without bytes the
 //! guardian sleeps. It is in a session of its own and takes no notice of the signals of a terminal or of a service that
-//! ends; it holds no working directory, and behind a daemon no descriptor of the program that started the daemon. If it
+//! pauses or ends; it holds no working directory, and behind a daemon no descriptor of the program that started the daemon. If it
 //! is killed, too, the next start finds the records.
 
 use std::fs::File;
@@ -153,6 +153,9 @@ pub fn run(paths: &[PathBuf], of_daemon: bool, out: &mut dyn Write) -> Result<()
         signal_hook::consts::SIGTERM,
         signal_hook::consts::SIGINT,
         signal_hook::consts::SIGHUP,
+        // A unit's pause and its end go to all of its processes.
+        signal_hook::consts::SIGUSR1,
+        signal_hook::consts::SIGUSR2,
     ] {
         let kept = signal_hook::flag::register(signal, ignored.clone());
         kept.map_err(|error| Failure::Run(format!("signals: {error}")))?;
