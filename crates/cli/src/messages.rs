@@ -102,7 +102,7 @@ impl Write for Messages {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         let begin = |shared: Arc<Shared>| {
             let thread = thread::Builder::new().name("forerun-log".into());
-            let write = move || shared.write_all_to(io::stderr());
+            let write = move || shared.write_all_to(output());
             thread.stack_size(64 << 10).spawn(write).map(drop)
         };
         self.put(line, begin);
@@ -112,6 +112,17 @@ impl Write for Messages {
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
+}
+
+/// Standard error; of a daemon the system's log.
+#[cfg(feature = "mount")]
+fn output() -> impl Write {
+    forerun_surface::daemon::background::Output
+}
+
+#[cfg(not(feature = "mount"))]
+fn output() -> impl Write {
+    io::stderr()
 }
 
 /// The default filter of the log. `fuser` warns of every request that is left to the kernel's default, and takes a reader

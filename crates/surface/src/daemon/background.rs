@@ -16,6 +16,7 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixDatagram;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -23,6 +24,7 @@ use std::process::{Command, Stdio};
 
 use forerun_io::inherited::inherit_only;
 use rustix::io::Errno;
+use rustix::net::{SocketType, sockopt};
 
 use super::status;
 use crate::failure::Failure;
@@ -148,6 +150,41 @@ pub fn log_to_system() -> io::Result<()> {
     Ok(())
 }
 
+/// Standard error. Where that is the system's log and the log was started again, lines go to the new one.
+#[derive(Debug)]
+pub struct Output;
+
+impl Write for Output {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        let keep = |log: &UnixDatagram| Ok(rustix::stdio::dup2_stderr(log)?);
+        let again =
+            |error| again(&error, io::stderr().as_fd(), Path::new(LOG), line, keep).ok_or(error);
+        io::stderr().write(line).or_else(again)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Writes a line that failed once more, to a log that took the place of the one behind this descriptor; none if that is
+/// no log, or still there, or no other has come.
+fn again(
+    error: &io::Error,
+    output: BorrowedFd<'_>,
+    log: &Path,
+    line: &[u8],
+    keep: impl FnOnce(&UnixDatagram) -> io::Result<()>,
+) -> Option<usize> {
+    const GONE: [Errno; 3] = [Errno::CONNREFUSED, Errno::NOTCONN, Errno::PIPE];
+    Errno::from_io_error(error).filter(|error| GONE.contains(error))?;
+    // The pipe or connection of a program that has ended is none.
+    let kind = sockopt::socket_type(output).ok()?;
+    let log = (kind == SocketType::DGRAM).then(|| connected(log))?.ok()?;
+    keep(&log).ok()?;
+    log.send(line).ok()
+}
+
 /// A log to which lines are written; one that is stopped takes some hundred of them, and then none.
 fn connected(log: &Path) -> io::Result<UnixDatagram> {
     let socket = UnixDatagram::unbound()?;
@@ -187,6 +224,7 @@ fn report_failure(failure: &Failure) {
 #[cfg(test)]
 mod tests {
     use std::os::unix::ffi::OsStringExt;
+    use std::os::unix::net::UnixStream;
 
     use super::*;
 
@@ -241,6 +279,42 @@ mod tests {
             ended.status.success() && said.contains("1 passed"),
             "{said}"
         );
+    }
+
+    #[test]
+    fn a_log_that_was_started_again_has_the_lines_from_then_on() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log");
+        let first = UnixDatagram::bind(&path).unwrap();
+        let output = connected(&path).unwrap();
+        drop(first);
+        let write = |output: &UnixDatagram, line: &[u8], log: &Path| {
+            let error = output.send(line).unwrap_err();
+            let mut kept = None;
+            let keep = |log: &UnixDatagram| log.try_clone().map(|log| kept = Some(log));
+            let sent = again(&error, output.as_fd(), log, line, keep);
+            (sent, kept)
+        };
+        // Refused, and from then on not connected.
+        for _ in 0..2 {
+            assert!(matches!(write(&output, b"lost", &path), (None, None)));
+        }
+        std::fs::remove_file(&path).unwrap();
+        let second = UnixDatagram::bind(&path).unwrap();
+        let (sent, kept) = write(&output, b"one", &path);
+        assert_eq!(sent, Some(3));
+        kept.unwrap().send(b"two").unwrap();
+        let mut line = [0; 10];
+        for expected in [b"one", b"two"] {
+            let count = second.recv(&mut line).unwrap();
+            assert_eq!(&line[..count], expected);
+        }
+        // The output of a program that has ended is no log.
+        let (pipe, end) = UnixStream::pair().unwrap();
+        drop(end);
+        let error = (&pipe).write(b"three").unwrap_err();
+        let sent = again(&error, pipe.as_fd(), &path, b"three", |_| unreachable!());
+        assert_eq!(sent, None);
     }
 
     #[test]
