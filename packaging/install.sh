@@ -7,6 +7,8 @@
 # Called by `make install` and `make uninstall`, and by packaging/package.sh with a staging folder.
 # Man pages and completions come from the binary itself, so they are never of another version.
 set -eu
+# Users enter the folders, whatever root's own files are.
+umask 022
 
 here=$(cd "$(dirname "$0")/.." && pwd)
 PREFIX=${PREFIX:-/usr/local}
@@ -24,12 +26,14 @@ UNITDIR=${UNITDIR:-$PREFIX/lib/systemd/system}
 SBINDIR=${SBINDIR:-/sbin}
 MANIFEST=$DOCDIR/manifest
 
-say() { echo "install: $*"; }
+say() { printf 'install: %s\n' "$*"; }
 refuse() {
     say "$@" >&2
     exit 2
 }
-case $PREFIX in /*) ;; *) refuse "PREFIX=$PREFIX: must be an absolute path" ;; esac
+for path in "PREFIX=$PREFIX" "BINDIR=$BINDIR"; do
+    case ${path#*=} in /*) ;; *) refuse "$path: must be an absolute path" ;; esac
+done
 
 # Makes a folder below DESTDIR, and notes each that was not there, with a slash at its end: these are removed.
 folder() {
@@ -47,9 +51,17 @@ put() {
     echo "$2" >> "$list"
 }
 
+# Writes the output of a command to a file below DESTDIR; of one that fails nothing.
+put_output() {
+    place=$1
+    shift
+    "$@" > "$made"
+    put 644 "$place" < "$made"
+}
+
 unit() {
-    sed -e "/@SERVICE@/{r $here/packaging/systemd/service.in
-d}" "$here/packaging/systemd/$1.in" | sed -e "s|@BINDIR@|$BINDIR|" | put 644 "$UNITDIR/$1"
+    put_output "$UNITDIR/$1" sed -e "/@SERVICE@/{r $here/packaging/systemd/service.in
+d}" -e "s|@BINDIR@|$BINDIR|" "$here/packaging/systemd/$1.in"
 }
 
 uninstall() {
@@ -59,7 +71,12 @@ uninstall() {
     fi
     folders=$(sed -n 's|/$||p' "$DESTDIR$MANIFEST" | sort -r)
     while read -r file; do
-        case $file in */) ;; *) rm -f "$DESTDIR$file" ;; esac
+        case $file in
+        */) ;;
+        # Of another PREFIX that was installed since.
+        */mount.forerun) [ "$(readlink "$DESTDIR$file")" != "$BINDIR/forerun" ] || rm -f "$DESTDIR$file" ;;
+        *) rm -f "$DESTDIR$file" ;;
+        esac
     done < "$DESTDIR$MANIFEST"
     rm -f "$DESTDIR$MANIFEST"
     find "$DESTDIR$DOCDIR" -depth -type d -exec rmdir {} + 2>/dev/null || true
@@ -70,6 +87,12 @@ uninstall() {
 
 if [ "${1:-}" = --uninstall ]; then uninstall; exit; fi
 binary=${1:?the built binary}
+# Units name the binary, and systemd and sed take these characters for others.
+for path in "PREFIX=$PREFIX" "BINDIR=$BINDIR"; do
+    case $path in
+    *[[:space:]\&\|\\%\"\'\$]*) refuse "$path: must be without blanks and without any of & | \\ % \" ' \$" ;;
+    esac
+done
 [ -f "$binary" ] ||
     refuse "$binary is not there: run \`make build\` as a user who has cargo (https://rustup.rs), then this again"
 # A binary of `make demo` has no object stores, and of another machine does not run.
@@ -83,8 +106,9 @@ while ! [ -e "$below" ]; do below=$(dirname "$below"); done
 newer=$(find "$here/Cargo.lock" "$here/crates" -newer "$binary" \( -name '*.rs' -o -name 'Cargo.*' \) 2>/dev/null | head -n 1)
 [ -z "$newer" ] || say "$binary is older than ${newer#"$here/"}: \`make build\` builds it anew" >&2
 list=$(mktemp)
+made=$(mktemp)
 pages=$(mktemp -d)
-trap 'rm -rf "$list" "$pages"' EXIT
+trap 'rm -rf "$list" "$made" "$pages"' EXIT
 
 [ -z "$DESTDIR" ] || mkdir -p "$DESTDIR"
 put 755 "$BINDIR/forerun" < "$binary"
@@ -98,9 +122,9 @@ for page in "$pages"/*; do
     name=${page##*/}
     put 644 "$MANDIR/man${name##*.}/$name" < "$page"
 done
-"$binary" completions bash | put 644 "$BASHDIR/forerun"
-"$binary" completions zsh | put 644 "$ZSHDIR/_forerun"
-"$binary" completions fish | put 644 "$FISHDIR/forerun.fish"
+put_output "$BASHDIR/forerun" "$binary" completions bash
+put_output "$ZSHDIR/_forerun" "$binary" completions zsh
+put_output "$FISHDIR/forerun.fish" "$binary" completions fish
 unit forerun-mount.service
 unit forerun@.service
 unit forerun-watch.service

@@ -7,6 +7,8 @@
 # it runs on any Linux of the same processor. Needs cargo; dpkg-deb for the .deb, root and overlayfs
 # for the trial. What is missing is said aloud and left out.
 set -eu
+# Users enter the folders of a package, whoever makes it.
+umask 022
 
 here=$(cd "$(dirname "$0")/.." && pwd)
 out=${1:?the folder for the packages}

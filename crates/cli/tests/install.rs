@@ -9,6 +9,7 @@
 mod signed;
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -131,6 +132,75 @@ fn folders_that_were_there_and_files_of_others_stay_when_it_is_removed() {
     assert!(names("opt/share/man").is_empty());
 }
 
+#[test]
+fn the_link_of_another_installation_stays_when_one_is_removed() {
+    let folder = tempfile::tempdir().unwrap();
+    let stage = folder.path();
+    let of = |prefix| [("DESTDIR", stage), ("PREFIX", Path::new(prefix))];
+    let (first, second) = (of("/first"), of("/second"));
+    for variables in [&first, &second] {
+        let installed = run("install.sh", &[cargo_bin!("forerun")], variables);
+        assert!(installed.status.success(), "{}", said(&installed));
+    }
+    let link = || fs::read_link(stage.join("sbin/mount.forerun"));
+    for (variables, left) in [(&first, Some("/second/bin/forerun")), (&second, None)] {
+        let removed = run("install.sh", &["--uninstall".as_ref()], variables);
+        assert!(removed.status.success(), "{}", said(&removed));
+        assert_eq!(link().ok().as_deref(), left.map(Path::new));
+    }
+}
+
+#[test]
+fn users_enter_the_folders_whatever_the_umask_of_the_one_who_installs() {
+    let folder = tempfile::tempdir().unwrap();
+    let stage = folder.path().join("stage");
+    let installed = Command::new("sh")
+        .args(["-c", "umask 077; exec \"$0\" \"$1\""])
+        .arg(repository().join("packaging/install.sh"))
+        .arg(cargo_bin!("forerun"))
+        .envs([("DESTDIR", &*stage), ("PREFIX", Path::new("/usr"))])
+        .output()
+        .unwrap();
+    assert!(installed.status.success(), "{}", said(&installed));
+    let mut files = Vec::new();
+    files_below(&stage, &mut files);
+    assert!(files.len() > 10, "{files:?}");
+    for path in files.iter().flat_map(|file| file.ancestors()) {
+        if path.starts_with(&stage) && !path.is_symlink() {
+            let mode = fs::metadata(path).unwrap().permissions().mode();
+            assert_eq!(mode & 0o044, 0o044, "{}: {mode:o}", path.display());
+            assert!(
+                !path.is_dir() || mode & 0o011 == 0o011,
+                "{}: {mode:o}",
+                path.display()
+            );
+        }
+    }
+}
+
+/// A program that says that it is whole, whose pages are there, and whose words for completions are these.
+fn program(path: &Path, completions: &str) {
+    let text = format!(
+        "#!/bin/sh\ncase $1 in\nversion) echo 'left out   none' ;;\nman) echo > \"$3/forerun.1\" ;;\n*) {completions} ;;\nesac\n"
+    );
+    fs::write(path, text).unwrap();
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+#[test]
+fn completions_that_fail_in_the_middle_end_the_installation() {
+    let folder = tempfile::tempdir().unwrap();
+    let (binary, stage) = (folder.path().join("forerun"), folder.path().join("stage"));
+    for (completions, is_whole) in [("echo part; exit 3", false), ("echo whole", true)] {
+        program(&binary, completions);
+        let variables = [("DESTDIR", &*stage), ("PREFIX", Path::new("/usr"))];
+        let installed = run("install.sh", &[&binary], &variables);
+        assert_eq!(installed.status.success(), is_whole, "{}", said(&installed));
+        let there = stage.join("usr/share/bash-completion/completions/forerun");
+        assert_eq!(there.exists(), is_whole);
+    }
+}
+
 fn files_below(folder: &Path, into: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).unwrap() {
         let entry = entry.unwrap();
@@ -216,6 +286,16 @@ fn an_installation_that_cannot_be_made_is_refused_before_it_begins() {
         assert_eq!(refused.status.code(), Some(2), "{words}");
         assert!(words.contains(&format!("PREFIX={prefix}")), "{words}");
     }
+    for odd in ["/a b", "/a&b", "/a|b", "/a\\b", "/a%b", "/a\"b", "/a$b"] {
+        for name in ["PREFIX", "BINDIR"] {
+            let variables = [("DESTDIR", folder.path()), (name, Path::new(odd))];
+            let refused = run("install.sh", &[binary], &variables);
+            let words = said(&refused);
+            assert_eq!(refused.status.code(), Some(2), "{words}");
+            let begin = format!("{name}={odd}: must be without blanks");
+            assert!(words.contains(&begin), "{words}");
+        }
+    }
     // A binary that a user built without object stores.
     let small = folder.path().join("small");
     fs::write(
@@ -223,8 +303,7 @@ fn an_installation_that_cannot_be_made_is_refused_before_it_begins() {
         "#!/bin/sh\necho 'forerun 0.1.0'\necho 'left out   object-store'\n",
     )
     .unwrap();
-    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    fs::set_permissions(&small, mode).unwrap();
+    fs::set_permissions(&small, fs::Permissions::from_mode(0o755)).unwrap();
     let refused = run("install.sh", &[&small], &[("DESTDIR", folder.path())]);
     let words = said(&refused);
     assert_eq!(refused.status.code(), Some(2), "{words}");
