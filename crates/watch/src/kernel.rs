@@ -50,6 +50,10 @@ impl Running<'_> {
         key: FileKey,
         event: &Ahead,
     ) -> Result<(Program, Found, PathBuf), Cause> {
+        // A process of another pid namespace has no number here.
+        if event.process == 0 {
+            return Err(Cause::OtherNamespace);
+        }
         let program = Program::of(event.process).ok_or(Cause::Ended)?;
         if program.is_kernel {
             return Err(Cause::KernelThread);
@@ -254,4 +258,93 @@ pub(crate) fn note_once(kept: &mut Option<String>, error: &dyn std::fmt::Display
 /// The path of a descriptor, as its process would name it; of a file without a name what the kernel says.
 pub(crate) fn path_of(process: u32, number: i32) -> PathBuf {
     undeleted(fs::read_link(format!("/proc/{process}/fd/{number}")).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use forerun_steering::disks::Spread;
+    use forerun_surface::undo::knob::{Knob, SCHEDULER};
+
+    use super::*;
+    use crate::mounts::FileSystem;
+    use crate::sample::{Cause as Why, Seeing};
+    use crate::scheduler::Scheduler;
+    use crate::signals::Signals;
+
+    /// A file system whose scheduler is a file of this folder.
+    fn watched(folder: &Path) -> Watched {
+        let knob = Knob::new(folder.join(SCHEDULER));
+        fs::write(knob.path(), "[none] bfq\n").unwrap();
+        let at = FileSystem {
+            device: 1,
+            kind: "ext4".into(),
+            point: "/".into(),
+            bdi: "7:0".into(),
+            limit: folder.join("read_ahead_kb"),
+            queues: Vec::new(),
+            disks: Vec::new(),
+            spread: Spread::Striped,
+            below: None,
+        };
+        Watched {
+            at,
+            below: Vec::new(),
+            limit: 0,
+            schedulers: Scheduler::new(folder, "7:0", knob)
+                .unwrap()
+                .into_iter()
+                .collect(),
+        }
+    }
+
+    /// Does this with a kernel of one such file system, and without a guardian.
+    fn running<T>(folder: &Path, act: impl FnOnce(&mut Running<'_>) -> T) -> T {
+        let signals = Signals::new().unwrap();
+        act(&mut Running {
+            file_systems: &mut [watched(folder)],
+            limits: &mut [],
+            descriptors: &mut Descriptors::default(),
+            guardian: None,
+            excludes: &Excludes::new(Vec::new()),
+            counts: &mut Counts::default(),
+            bios: &mut Bios::default(),
+            journal: None,
+            journal_error: &mut None,
+            folders: &Small::start(Seeing::Block, &signals).unwrap(),
+            sets_nothing: false,
+        })
+    }
+
+    #[test]
+    fn a_reader_of_another_pid_namespace_is_none_that_has_ended() {
+        let folder = tempfile::tempdir().unwrap();
+        let event = |process| Ahead {
+            time: Nanos(0),
+            cause: Why::Miss,
+            process,
+            thread: process,
+            device: 1,
+            inode: 1,
+            index: 0,
+            size: 0,
+            async_size: 0,
+            limit: 32,
+            asked: 1,
+        };
+        for (process, cause) in [(0, Cause::OtherNamespace), (u32::MAX, Cause::Ended)] {
+            let event = event(process);
+            let found = running(folder.path(), |running| {
+                running.reader_of(0, event.file(), &event).map(drop)
+            });
+            assert_eq!(found, Err(cause), "{process}");
+        }
+    }
+
+    #[test]
+    fn a_scheduler_is_changed_only_beside_a_guardian() {
+        let folder = tempfile::tempdir().unwrap();
+        let is_set = running(folder.path(), |running| running.schedule(0, true));
+        let present = fs::read_to_string(folder.path().join(SCHEDULER)).unwrap();
+        assert_eq!((is_set, &*present), (false, "[none] bfq\n"));
+    }
 }

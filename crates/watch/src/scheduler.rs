@@ -55,7 +55,7 @@ impl Scheduler {
         Self::new(folder, &number, Knob::new(queue.join(SCHEDULER))).ok()?
     }
 
-    fn new(folder: &Path, name: &str, knob: Knob) -> io::Result<Option<Self>> {
+    pub(crate) fn new(folder: &Path, name: &str, knob: Knob) -> io::Result<Option<Self>> {
         if !knob.choices().iter().any(|name| name == FAIR) {
             return Ok(None);
         }

@@ -329,7 +329,8 @@ impl Watch {
 
     /// The first miss of a file whose folder is not listed.
     fn missed(&mut self, at: usize, key: FileKey, event: &Ahead) {
-        if !self.small.may_find() {
+        // Without a number of its process the look would be for nothing.
+        if event.process == 0 || !self.small.may_find() {
             return;
         }
         let Ok((program, found, path)) = self.parts().1.reader_of(at, key, event) else {

@@ -373,7 +373,11 @@ impl Watch {
         let descriptors = &mut self.descriptors;
         let limit = |device| own.iter().find(|(own, _)| *own == device)?.1;
         let finds = &mut self.finds;
+        let is_elsewhere = of.0 == 0;
         let find = |known| {
+            if is_elsewhere {
+                return None;
+            }
             *finds += 1;
             let is_spared = *finds > FINDS_MAX;
             (!is_spared)
@@ -385,8 +389,11 @@ impl Watch {
             Seen::Ahead(event) => self.ahead(&event),
             Seen::Unknown(pages) => {
                 self.counts.unknown_bytes += pages * PAGE_BYTES;
-                self.causes
-                    .add(Cause::NoDescriptor, of.0, pages * PAGE_BYTES);
+                let cause = match is_elsewhere {
+                    true => Cause::OtherNamespace,
+                    false => Cause::NoDescriptor,
+                };
+                self.causes.add(cause, of.0, pages * PAGE_BYTES);
             }
         }
     }
