@@ -315,7 +315,7 @@ fn a_progress_bar_knows_its_end_when_it_is_drawn_and_has_no_decimals() {
 fn log_lines_have_no_colours_where_the_user_wants_none() {
     // `script` gives it a terminal.
     let line = format!(
-        "{} mount --metrics 0.0.0.0:0 /nowhere /nowhere",
+        "{} mount --metrics 0.0.0.0:1 /nowhere /nowhere",
         cargo_bin!("forerun").display()
     );
     let output = Command::new("script")

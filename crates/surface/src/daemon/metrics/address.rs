@@ -10,11 +10,13 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 /// # Errors
 /// Neither a port nor an address with a port, in words.
 pub fn parse(text: &str) -> Result<SocketAddr, String> {
-    if let Ok(port) = text.parse::<u16>() {
-        return Ok(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port));
-    }
-    text.parse().map_err(|_| {
-        "must be a port or an address with a port, as in 9898 or 127.0.0.1:9898".into()
+    let of_port = |port| SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port);
+    let address = text.parse().map(of_port).or_else(|_| text.parse());
+    // The system would choose a port of which no user learns.
+    let address = address.ok().filter(|address| address.port() > 0);
+    address.ok_or_else(|| {
+        "must be a port from 1 to 65535, or an address with one, as in 9898 or 127.0.0.1:9898"
+            .into()
     })
 }
 
@@ -39,8 +41,12 @@ mod tests {
     fn a_port_alone_is_a_port_of_loopback() {
         assert_eq!(parse("9898").unwrap().to_string(), "127.0.0.1:9898");
         assert_eq!(parse("[::1]:9898").unwrap().to_string(), "[::1]:9898");
-        for refused in ["", "localhost", "127.0.0.1", "70000", "9898x", ":9898"] {
-            assert!(parse(refused).unwrap_err().contains("9898"), "{refused}");
+        let words = ["", "localhost", "127.0.0.1", "70000", "9898x", ":9898"];
+        for refused in words.into_iter().chain(["0", "127.0.0.1:0", "[::1]:0"]) {
+            assert!(
+                parse(refused).unwrap_err().contains("1 to 65535"),
+                "{refused}"
+            );
         }
     }
 
