@@ -23,7 +23,7 @@ use crate::report::Watched;
 /// # Errors
 /// The address is taken, or not this machine's.
 pub fn start(address: SocketAddr, watched: Arc<Watched>) -> Result<Metrics, Failure> {
-    Metrics::start(address, move || of(&watched))
+    Metrics::start(address, move || Some(of(&watched)))
 }
 
 /// The text, as of now. After the end of the mount only the process is left.

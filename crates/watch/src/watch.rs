@@ -525,7 +525,7 @@ fn seen(asks: Asks, wanted: &Wanted) -> Result<(Option<Control>, Option<Metrics>
     let of_metrics = again(&asks)?;
     let page = move || {
         let told = of_metrics.ask(Wish::Told);
-        told.as_ref().map_or_else(String::new, told::metrics)
+        told.as_ref().map(told::metrics)
     };
     let metrics = wanted
         .metrics

@@ -45,13 +45,13 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Serves the text that is made by `of`, at this address.
+    /// Serves the text that is made by `of`, at this address; where that makes none, the daemon does not answer.
     ///
     /// # Errors
     /// The address is taken, or not this machine's.
     pub fn start(
         address: SocketAddr,
-        mut of: impl FnMut() -> String + Send + 'static,
+        mut of: impl FnMut() -> Option<String> + Send + 'static,
     ) -> Result<Self, Failure> {
         let refused = |e: &dyn fmt::Display| Failure::Usage(format!("--metrics {address}: {e}"));
         if let Some(warning) = address::warning(address) {
@@ -65,11 +65,11 @@ impl Metrics {
             if let Some((made, page)) = &recent
                 && now.duration_since(*made) < PAGE_AGE_MAX
             {
-                return page.clone();
+                return Some(page.clone());
             }
-            let page: Arc<[u8]> = of().into_bytes().into();
+            let page: Arc<[u8]> = of()?.into_bytes().into();
             recent = Some((now, page.clone()));
-            page
+            Some(page)
         };
         let mut server = Server::new(Scrapes { listener, page });
         let thread = thread::Builder::new()
@@ -87,7 +87,7 @@ struct Scrapes<F> {
     page: F,
 }
 
-impl<F: FnMut() -> Page> Protocol for Scrapes<F> {
+impl<F: FnMut() -> Option<Page>> Protocol for Scrapes<F> {
     type Stream = TcpStream;
 
     fn listener(&self) -> BorrowedFd<'_> {
@@ -118,7 +118,7 @@ mod tests {
         let address = listener.local_addr().unwrap();
         let page: Page = vec![b'x'; bytes].into();
         listener.set_nonblocking(true).unwrap();
-        let page = move || page.clone();
+        let page = move || Some(page.clone());
         let mut server = Server::new(Scrapes { listener, page });
         std::thread::spawn(move || server.run());
         address

@@ -5,6 +5,7 @@
 //!
 //! ```text
 //! blank line --> GET /metrics 200, GET / 200, other paths 404, other methods 405      too long: 431
+//!                                 no page: 503
 //! ```
 
 use std::sync::Arc;
@@ -31,7 +32,7 @@ fn has_end(request: &[u8]) -> bool {
 }
 
 /// The answer to a request as far as it came; none before its end.
-pub(super) fn answer(request: &[u8], page: &mut dyn FnMut() -> Page) -> Option<Answer> {
+pub(super) fn answer(request: &[u8], page: &mut dyn FnMut() -> Option<Page>) -> Option<Answer> {
     if has_end(request) {
         Some(answer_to(request, page))
     } else if request.len() > REQUEST_BYTES_MAX {
@@ -42,7 +43,7 @@ pub(super) fn answer(request: &[u8], page: &mut dyn FnMut() -> Page) -> Option<A
     }
 }
 
-fn answer_to(request: &[u8], page: &mut dyn FnMut() -> Page) -> Answer {
+fn answer_to(request: &[u8], page: &mut dyn FnMut() -> Option<Page>) -> Answer {
     let line = request.split(|byte| *byte == b'\n').next().unwrap_or(&[]);
     let line = String::from_utf8_lossy(line);
     let mut words = line.split_ascii_whitespace();
@@ -52,7 +53,10 @@ fn answer_to(request: &[u8], page: &mut dyn FnMut() -> Page) -> Answer {
     let path = target.split('?').next().unwrap_or_default();
     let mut answer = match (method, path) {
         _ if !is_http => text("400 Bad Request", "not a request of HTTP/1\n"),
-        (Some("GET" | "HEAD"), "/metrics") => whole("200 OK", OPEN_METRICS, page()),
+        (Some("GET" | "HEAD"), "/metrics") => match page() {
+            Some(page) => whole("200 OK", OPEN_METRICS, page),
+            None => text("503 Service Unavailable", "the daemon does not answer\n"),
+        },
         (Some("GET" | "HEAD"), "/") => whole(
             "200 OK",
             "text/html; charset=utf-8",
@@ -91,7 +95,7 @@ mod tests {
     use super::*;
 
     fn answered(request: &str) -> String {
-        let answer = answer_to(request.as_bytes(), &mut || b"page"[..].into());
+        let answer = answer_to(request.as_bytes(), &mut || Some(b"page"[..].into()));
         let bytes = [&answer.head[..], &answer.body].concat();
         String::from_utf8(bytes).unwrap()
     }
@@ -120,6 +124,13 @@ mod tests {
             assert!(answer.starts_with(begin), "{request}: {answer}");
             assert!(answer.ends_with(end), "{request}: {answer}");
         }
+    }
+
+    #[test]
+    fn a_daemon_that_does_not_answer_has_no_empty_page() {
+        let answer = answer_to(b"GET /metrics HTTP/1.1\r\n\r\n", &mut || None);
+        assert!(answer.head.starts_with(b"HTTP/1.1 503"));
+        assert_eq!(&*answer.body, b"the daemon does not answer\n");
     }
 
     #[test]
