@@ -9,10 +9,12 @@
 //! ```
 //!
 //! A watch that nobody asks pays nothing. A loop that does not answer within a second is at work or stopped, and the
-//! client is told so.
+//! client is told so: then the loop drops the wish, so that no watch pauses after its user was told that it does not.
 
 use std::io::Write;
 use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::time::Duration;
 
@@ -44,7 +46,21 @@ pub(crate) struct Told {
 }
 
 /// A question with the way back.
-pub(crate) type Asked = (Wish, SyncSender<Told>);
+#[derive(Debug)]
+pub(crate) struct Asked {
+    wish: Wish,
+    answer: SyncSender<Told>,
+    /// Taken by the loop, or given up by the client: the first counts.
+    is_settled: Arc<AtomicBool>,
+}
+
+impl Asked {
+    /// The wish and the way back; none if the client waits no more.
+    pub(crate) fn take(self) -> Option<(Wish, SyncSender<Told>)> {
+        let is_given_up = self.is_settled.swap(true, Ordering::Relaxed);
+        (!is_given_up).then_some((self.wish, self.answer))
+    }
+}
 
 /// The end of a thread that asks.
 #[derive(Debug)]
@@ -70,11 +86,26 @@ impl Asks {
 
     /// The answer; none from a loop that is stopped or has ended.
     pub(crate) fn ask(&self, wish: Wish) -> Option<Told> {
+        self.ask_for(wish, PATIENCE)
+    }
+
+    fn ask_for(&self, wish: Wish, patience: Duration) -> Option<Told> {
         let (answer, answered) = sync_channel(1);
-        self.questions.send((wish, answer)).ok()?;
+        let is_settled = Arc::new(AtomicBool::new(false));
+        let asked = Asked {
+            wish,
+            answer,
+            is_settled: is_settled.clone(),
+        };
+        self.questions.send(asked).ok()?;
         // A pipe that is full wakes the loop, too.
         let _ = (&self.wake).write(b".");
-        answered.recv_timeout(PATIENCE).ok()
+        let told = answered.recv_timeout(patience).ok();
+        // A wish that the loop has just taken is answered soon.
+        told.or_else(|| match is_settled.swap(true, Ordering::Relaxed) {
+            true => answered.recv_timeout(PATIENCE).ok(),
+            false => None,
+        })
     }
 }
 
@@ -117,7 +148,7 @@ mod tests {
         let (asks, asked) = pair(wake);
         let asking = thread::spawn(move || (asks.ask(Wish::Pause(true)).is_some(), asks));
         wakes.read_exact(&mut [0]).unwrap();
-        let (wish, answer) = asked.recv().unwrap();
+        let (wish, answer) = asked.recv().unwrap().take().unwrap();
         assert_eq!(wish, Wish::Pause(true));
         // A loop that ends in the middle of a question answers it no more.
         drop(answer);
@@ -127,5 +158,14 @@ mod tests {
         assert_eq!(asks.answer(set), Answer::Refused(UNKNOWN.into()));
         drop(asked);
         assert!(asks.ask(Wish::Told).is_none());
+    }
+
+    #[test]
+    fn a_wish_whose_client_was_told_that_there_is_no_answer_is_dropped() {
+        let (_wakes, wake) = UnixStream::pair().unwrap();
+        let (asks, asked) = pair(wake);
+        let told = asks.ask_for(Wish::Pause(true), Duration::ZERO);
+        assert!(told.is_none());
+        assert!(asked.recv().unwrap().take().is_none());
     }
 }

@@ -400,11 +400,14 @@ impl Watch {
 
     /// Answers the questions that came.
     fn answer(&mut self) {
-        while let Ok((wish, answer)) = self.asked.try_recv() {
+        while let Ok(asked) = self.asked.try_recv() {
+            let Some((wish, answer)) = asked.take() else {
+                continue;
+            };
             if let Wish::Pause(is_paused) = wish {
                 self.signals.is_paused = is_paused;
             }
-            // One that waited for too long is gone.
+            // One whose client has ended is gone.
             let _ = answer.try_send(self.told());
         }
     }
