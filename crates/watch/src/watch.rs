@@ -537,7 +537,7 @@ fn seen(asks: Asks, wanted: &Wanted) -> Result<(Option<Control>, Option<Metrics>
     let control = match (&wanted.control, &wanted.usual_control) {
         (Some(path), _) => Some(Control::start(path, asks)?),
         (None, Some(path)) => Control::start(path, asks)
-            .inspect_err(|e| tracing::info!("`forerun top` will not find this watch: {e}"))
+            .inspect_err(|e| tracing::warn!("`forerun top` will not find this watch: {e}"))
             .ok(),
         (None, None) => None,
     };
