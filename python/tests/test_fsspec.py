@@ -6,6 +6,7 @@ import io
 import os
 import pickle
 import random
+import sys
 import threading
 import weakref
 import zipfile
@@ -340,6 +341,23 @@ def test_a_position_that_a_thread_has_set_stays_where_its_read_fails(remote, eng
 
 def _fails(*_):
     raise OSError(5, "once")
+
+
+@pytest.mark.parametrize("length", [SIZE + 1, 1 << 40, 1 << 62, sys.maxsize])
+def test_a_read_of_more_than_there_is_ends_with_the_file(remote, engine, content, length):
+    asked = []
+    with fsspec.filesystem("forerun", fs=remote, engine=engine).open("data") as file:
+        pread = file.pread
+
+        def counted(length, at):
+            asked.append(at)
+            assert len(asked) < 100
+            return pread(length, at)
+
+        file.pread = counted
+        for at in (0, SIZE - 9, SIZE, 3 * SIZE):
+            file.seek(at)
+            assert file.read(length) == content[:SIZE][at:]
 
 
 class Meeting(MemoryFileSystem):

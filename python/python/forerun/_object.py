@@ -218,8 +218,14 @@ def read_alone(file: File, first: int, length: int) -> bytes:
     file._handle.announce([(first, length)])
     if length <= _PART_MAX or threading.current_thread() is not threading.main_thread():
         return file.pread(length, first)
-    parts = range(first, first + length, _PART_MAX)
-    return b"".join(file.pread(min(_PART_MAX, first + length - at), at) for at in parts)
+    parts = []
+    # A length may be any number, as `sys.maxsize` for all there is.
+    for at in range(first, first + length, _PART_MAX):
+        asked = min(_PART_MAX, first + length - at)
+        parts.append(file.pread(asked, at))
+        if len(parts[-1]) < asked:
+            break
+    return b"".join(parts)
 
 
 def _announced(order: list[Any]) -> int:
