@@ -17,9 +17,8 @@ use std::collections::HashMap;
 use std::ffi::CString;
 use std::mem;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Instant;
 
@@ -47,6 +46,10 @@ const THREADS_MAX: usize = 64;
 /// Paths opened at once: a local open takes some microseconds, and one of a network file system a
 /// millisecond.
 const THREADS_OF_PATHS: usize = 8;
+
+/// Names opened ahead of the one that is announced next, if so many may be kept: where that one takes long to open, the
+/// descriptors of those behind it come on top of those that are kept.
+const AHEAD_MAX: usize = 2 * THREADS_MAX;
 
 /// How far a place is put out of its turn: a quarter of the engine's window, so that none counts as
 /// left out.
@@ -195,10 +198,60 @@ impl Order {
     }
 }
 
+/// Names to be opened, each by the thread that takes it. The lock is not held while one is opened.
+struct Unopened {
+    /// With their numbers, which rise.
+    origins: Vec<(usize, Origin)>,
+    /// So many numbers from the one that is announced next.
+    ahead: usize,
+    turn: Mutex<Turn>,
+    moved: Condvar,
+}
+
+#[derive(Default)]
+struct Turn {
+    /// The next to be opened, as a place in the origins.
+    next: usize,
+    /// The number of the name that is announced next.
+    announced: usize,
+}
+
+impl Unopened {
+    fn turn(&self) -> MutexGuard<'_, Turn> {
+        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The next to be opened, once it is near enough.
+    fn take(&self) -> Option<&(usize, Origin)> {
+        let next = |turn: &Turn| self.origins.get(turn.next);
+        let is_far = |turn: &mut Turn| {
+            next(turn).is_some_and(|(number, _)| *number >= turn.announced + self.ahead)
+        };
+        let turn = self.moved.wait_while(self.turn(), is_far);
+        let mut turn = turn.unwrap_or_else(PoisonError::into_inner);
+        let taken = next(&turn)?;
+        turn.next += 1;
+        Some(taken)
+    }
+
+    /// The name of this number is announced next, if none behind it was.
+    fn reach(&self, number: usize) {
+        let mut turn = self.turn();
+        turn.announced = turn.announced.max(number);
+        drop(turn);
+        self.moved.notify_all();
+    }
+
+    /// No other is opened.
+    fn end(&self) {
+        self.turn().next = self.origins.len();
+        self.moved.notify_all();
+    }
+}
+
 /// Files being opened, on threads that end with the last one, or with this.
 struct Opening {
-    /// The next to be opened, in the order of `numbers`.
-    next: Arc<AtomicUsize>,
+    unopened: OfThisProcess<Arc<Unopened>>,
     ended: OfThisProcess<Mutex<Receiver<Answer>>>,
     /// By their numbers: those that were opened, kept or refused.
     opened: Vec<Option<Result<Opened, String>>>,
@@ -228,13 +281,16 @@ impl Opening {
             }
         }
         let (send, ended) = channel();
-        let next = Arc::new(AtomicUsize::new(0));
         let threads = most.min(origins.len());
-        let origins = Arc::new(origins);
+        let unopened = Arc::new(Unopened {
+            origins,
+            ahead: AHEAD_MAX.min(Announced::files_max()).max(1),
+            turn: Mutex::default(),
+            moved: Condvar::new(),
+        });
         for started in 0..threads {
-            let (running, origins) = (running.clone(), origins.clone());
-            let (next, send) = (next.clone(), send.clone());
-            let work = move || open_in_turn(&running, &origins, &next, &send);
+            let (running, unopened, send) = (running.clone(), unopened.clone(), send.clone());
+            let work = move || open_in_turn(&running, &unopened, &send);
             let thread = thread::Builder::new().name("forerun-open".into());
             // With fewer threads it takes longer.
             if let Err(error) = thread.spawn(work)
@@ -244,10 +300,17 @@ impl Opening {
             }
         }
         Ok(Self {
-            next,
+            unopened: OfThisProcess::new(unopened),
             ended: OfThisProcess::new(Mutex::new(ended)),
             opened,
         })
+    }
+
+    /// The name of this number is announced next.
+    fn reach(&self, number: usize) {
+        if let Some(unopened) = self.unopened.get() {
+            unopened.reach(number);
+        }
     }
 
     /// Waits for this one.
@@ -282,22 +345,15 @@ impl Opening {
 
 impl Drop for Opening {
     fn drop(&mut self) {
-        self.next.store(usize::MAX / 2, Ordering::Relaxed);
+        if let Some(unopened) = self.unopened.get() {
+            unopened.end();
+        }
     }
 }
 
 /// Without Python code.
-fn open_in_turn(
-    running: &Arc<Running>,
-    origins: &[(usize, Origin)],
-    next: &AtomicUsize,
-    ended: &Sender<Answer>,
-) {
-    loop {
-        let turn = next.fetch_add(1, Ordering::Relaxed);
-        let Some((number, origin)) = origins.get(turn) else {
-            return;
-        };
+fn open_in_turn(running: &Arc<Running>, unopened: &Unopened, ended: &Sender<Answer>) {
+    while let Some((number, origin)) = unopened.take() {
         if ended.send((*number, origin.open(running))).is_err() {
             return;
         }
@@ -360,6 +416,7 @@ fn all_of(
                         break;
                     }
                 }
+                opening.reach(*number);
                 if opening.opened[*number].is_none() {
                     // Open files need not wait for others, but for the longest of the first.
                     if !begins || batch.len() >= DISORDER {

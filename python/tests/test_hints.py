@@ -8,9 +8,11 @@ import pathlib
 import pickle
 import random
 import sys
+import threading
 import time
 import types
 import warnings
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
@@ -169,6 +171,49 @@ def test_more_files_than_are_kept_are_announced_once_others_were_read(tmp_path, 
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     assert engine.ledger()["misses"] == 0
+
+
+def test_names_behind_one_that_opens_slowly_are_opened_as_far_as_some_may_be_kept(tmp_path, content):
+    resource = pytest.importorskip("resource")
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    paths = [tmp_path / str(number) for number in range(1000)]
+    for path in paths:
+        path.write_bytes(content[:512])
+    engine = forerun.Engine(memory=64 << 20)
+    engine.ledger()
+    most = []
+
+    class Slow(BaseHTTPRequestHandler):
+        """Has no object, and says so once the names behind are open. The second is for those that should not be."""
+
+        def do_GET(self):
+            until = time.monotonic() + WAIT
+            while len(opened(paths)) < 50 and time.monotonic() < until:
+                time.sleep(0.001)
+            until = time.monotonic() + 1
+            while len(opened(paths)) <= 100 and time.monotonic() < until:
+                time.sleep(0.001)
+            most.append(len(opened(paths)))
+            self.send_error(404)
+
+        def log_message(self, *_):
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Slow)
+    serving = threading.Thread(target=server.serve_forever, args=(0.01,))
+    serving.start()
+    slow = f"http://127.0.0.1:{server.server_port}/slow"
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (400, hard))
+        with pytest.warns(RuntimeWarning, match="cannot be opened: .*slow"):
+            taken = engine.hint([(slow, 0, None)] + [(path, 0, None) for path in paths])
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        server.shutdown()
+        serving.join()
+        server.server_close()
+    # A quarter of them are for announced files; the slow one counts as taken.
+    assert taken == 101 and 50 <= most[0] <= 100
 
 
 class Folder:
