@@ -6,6 +6,9 @@
 //! huge ones of them once they were used for a while. The mapping begins on a page, so frames are aligned to the smaller
 //! of a page and a block, which direct I/O needs.
 //!
+//! A forked child does not have the mapping: it has none of the threads that use it, and the pages would be copied for it
+//! one by one as the parent fills them again.
+//!
 //! It knows nothing of owners of frames: the engine's table and the hazards of the hit path do,
 //! and every copy in or out states on which of the two it relies.
 
@@ -38,6 +41,8 @@ pub struct Arena {
     mapped: usize,
     block_bytes: usize,
     frames: u32,
+    /// The process that has the mapping.
+    process: u32,
     /// Frames below this one were filled, as the engine takes unused ones in their order.
     used: AtomicU32,
     /// Whether huge pages are allowed; held while one is made.
@@ -83,12 +88,14 @@ impl Arena {
             mapped,
             block_bytes,
             frames,
+            process: std::process::id(),
             used: AtomicU32::new(0),
             huge: Mutex::new(true),
             told_from: AtomicU32::new(u32::MAX),
             told: OnceLock::new(),
         };
         let _ = arena.advise(0..arena.mapped, libc::MADV_NOHUGEPAGE);
+        let _ = arena.advise(0..arena.mapped, libc::MADV_DONTFORK);
         Ok(arena)
     }
 
@@ -271,6 +278,10 @@ impl Arena {
 
 impl Drop for Arena {
     fn drop(&mut self) {
+        if std::process::id() != self.process {
+            // Other mappings of a child may lie there.
+            return;
+        }
         // SAFETY: the range is our mapping, and no pointer into it is left: targets
         // and readers keep the arena alive by an `Arc`.
         unsafe { libc::munmap(self.base.as_ptr().cast(), self.mapped) };
@@ -437,6 +448,19 @@ mod tests {
         let mut seen = Vec::new();
         target.fill(1000, 2000, |at, slice| seen.push((at, slice.len())));
         assert_eq!(seen, [(1000, 536), (1536, 464)]);
+    }
+
+    #[test]
+    fn a_forked_child_does_not_have_the_mapping() {
+        let arena = Arena::new(8, 4096).unwrap();
+        let begin = format!("{:x}-", arena.base() as usize);
+        let Ok(maps) = std::fs::read_to_string("/proc/self/smaps") else {
+            eprintln!("skipped: this system does not tell the flags of mappings");
+            return;
+        };
+        let ours = maps.lines().skip_while(|line| !line.starts_with(&begin));
+        let flags = ours.into_iter().find(|line| line.starts_with("VmFlags:"));
+        assert!(flags.unwrap().split_whitespace().any(|flag| flag == "dc"));
     }
 
     #[test]
