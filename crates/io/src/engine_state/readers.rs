@@ -86,9 +86,12 @@ impl EngineState {
     }
 
     fn report_hits(&mut self, reader: ReaderId, position: &Position) {
-        let blocks = position.take_hits();
-        if blocks > 0 {
+        let mut left = position.take_hits();
+        // The engine takes no more at once.
+        while left > 0 {
+            let blocks = left.min(u32::MAX.into());
             self.feed(Input::Hits { reader, blocks });
+            left -= blocks;
         }
     }
 

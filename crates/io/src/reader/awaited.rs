@@ -202,6 +202,21 @@ mod tests {
     use crate::{Config, Driver};
 
     #[test]
+    fn all_hits_between_two_reports_are_counted() {
+        let settings = preset::default().settings(Bytes(1 << 20)).unwrap();
+        let driver = Driver::new(Config::new(settings)).unwrap();
+        let reader = driver.open_generated(1, 1, 1 << 20).unwrap();
+        let most = u64::from(u32::MAX);
+        let mut all = 0;
+        for hits in [most, most + 1, 5 * most] {
+            reader.position.hits.store(hits, Ordering::Relaxed);
+            all += hits;
+            let ledger = driver.ledger();
+            assert_eq!((ledger.hits, ledger.refused_inputs), (all, 0));
+        }
+    }
+
+    #[test]
     fn segments_of_a_reader_that_closed_are_not_asked_for_by_the_next_of_its_number() {
         let settings = preset::default().settings(Bytes(1 << 20)).unwrap();
         let driver = Driver::new(Config::new(settings)).unwrap();
