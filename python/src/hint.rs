@@ -384,7 +384,7 @@ pub(crate) fn announce(engine: &Engine, given: &Bound<'_, PyAny>) -> PyResult<us
     // The last ones close files, which may wait.
     let ledger = released(py, || {
         drop(order);
-        running.driver.ledger()
+        running.driver.ledger_as_reported()
     })?;
     warn(py, &running, &outcome, &ledger)?;
     released(py, || drop(running))?;
@@ -401,7 +401,7 @@ fn all_of(
     let mut outcome = Outcome::default();
     let mut batch: Vec<(&Place, Opened, Option<Key>)> = Vec::new();
     let room = Announced::files_max();
-    let mut begins = released(py, || running.driver.ledger().hints_open == 0)?;
+    let mut begins = released(py, || running.driver.ledger_as_reported().hints_open == 0)?;
     for place in &order.places {
         let (opened, key) = match &place.of {
             Of::File(reader, key) => ((reader.clone(), None), key.clone()),
@@ -470,13 +470,13 @@ fn hand_in(
     }
     let mut some = std::mem::take(batch);
     let (taken, last) = released(py, || {
-        if running.driver.ledger().hints_open == 0 {
+        if running.driver.ledger_as_reported().hints_open == 0 {
             longest_first(&mut some);
         }
         let places = some.iter();
         let places = places.map(|(place, (reader, _), _)| (&**reader, place.offset, place.length));
         let taken = running.driver.hint(places);
-        (taken, running.driver.ledger().hints)
+        (taken, running.driver.ledger_as_reported().hints)
     })?;
     let taken = match taken {
         Err(Error::HintsFull { .. }) => 0,
@@ -525,7 +525,7 @@ pub(crate) fn tidy(py: Python<'_>, running: &Arc<Running>) -> PyResult<()> {
     if running.announced.len() == 0 {
         return Ok(());
     }
-    let ledger = released(py, || running.driver.ledger())?;
+    let ledger = released(py, || running.driver.ledger_as_reported())?;
     let over = running.announced.over(&ledger, Instant::now());
     released(py, || drop(over))
 }

@@ -331,6 +331,13 @@ impl Driver {
         self.engine_host.ledger()
     }
 
+    /// The same without the hits that readers have had since [`Driver::ledger`] was asked. It visits no reader, and
+    /// takes as long however many are open: for a look at what becomes of hints.
+    #[must_use]
+    pub fn ledger_as_reported(&self) -> Ledger {
+        self.engine_host.ledger_as_reported()
+    }
+
     /// The streams of all open files, as of now; a reader's are those under its
     /// [number](crate::Reader::id).
     #[must_use]

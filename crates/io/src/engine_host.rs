@@ -462,6 +462,11 @@ impl EngineHost {
         self.with(EngineState::ledger)
     }
 
+    /// [`EngineState::ledger_as_reported`].
+    pub(crate) fn ledger_as_reported(&self) -> Ledger {
+        self.with(|state| state.ledger_as_reported())
+    }
+
     /// Writes the lines there are by now.
     pub(crate) fn write_journal(&self) {
         let lines = || {

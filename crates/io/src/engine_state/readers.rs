@@ -95,6 +95,11 @@ impl EngineState {
         }
     }
 
+    /// The counters without the hits that readers have not reported yet: no reader is visited.
+    pub(crate) fn ledger_as_reported(&self) -> Ledger {
+        self.engine.ledger()
+    }
+
     /// The counters, hits so far included.
     pub(crate) fn ledger(&mut self) -> Ledger {
         let readers: Vec<_> = self

@@ -211,6 +211,7 @@ mod tests {
         for hits in [most, most + 1, 5 * most] {
             reader.position.hits.store(hits, Ordering::Relaxed);
             all += hits;
+            assert_eq!(driver.ledger_as_reported().hits, all - hits);
             let ledger = driver.ledger();
             assert_eq!((ledger.hits, ledger.refused_inputs), (all, 0));
         }
