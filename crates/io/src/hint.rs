@@ -60,14 +60,17 @@ impl Driver {
     }
 }
 
-/// The blocks that bytes lie in; none if all of them lie past the end.
+/// The blocks that bytes lie in; none if there are no bytes before the end.
 fn run_of(reader: &Reader, offset: u64, bytes: u64, shift: u32) -> Option<AnnouncedRun> {
     let end = offset.saturating_add(bytes).min(reader.size());
+    if offset >= end {
+        return None;
+    }
     let first = offset >> shift;
     let count = end.div_ceil(1 << shift).checked_sub(first)?;
     let (first, count) = (u32::try_from(first).ok()?, u32::try_from(count).ok()?);
     let (reader, first) = (reader.id(), Block(first));
-    (count > 0).then_some(AnnouncedRun {
+    Some(AnnouncedRun {
         reader,
         first,
         count,

@@ -282,3 +282,16 @@ fn hints_after_the_end_are_taken_and_fetch_nothing() {
     assert_eq!(driver.hint(hints).unwrap(), order.len());
     assert_eq!(driver.ledger(), ended);
 }
+
+#[test]
+fn a_range_without_bytes_before_the_end_announces_no_block() {
+    let driver = driver(settings("aggressive", 16 << 20));
+    let reader = &open(&driver, 1)[0];
+    let end = BYTES - BYTES % PIECE + 777;
+    let empty = [(100, 0), (0, 0), (end, 10), (end + 1, u64::MAX), (BYTES, 0)];
+    let hints = empty.iter().map(|(at, bytes)| (reader, *at, *bytes));
+    assert_eq!(driver.hint(hints).unwrap(), empty.len());
+    assert_eq!(driver.ledger().hints, 0);
+    driver.hint([(reader, end - 1, 10)]).unwrap();
+    assert_eq!(driver.ledger().hints, 1);
+}
