@@ -167,6 +167,13 @@ impl AsyncSeek for AsyncReader {
         _: &mut Context<'_>,
         to: SeekFrom,
     ) -> Poll<io::Result<u64>> {
-        Poll::Ready(io::Seek::seek(&mut self.reader, to))
+        let before = self.reader.cursor;
+        let to = io::Seek::seek(&mut self.reader, to)?;
+        if to != before {
+            // A read that was begun and let go of asked for the bytes there: its answer is none for those here.
+            self.asked = Arc::default();
+            self.lost = 0;
+        }
+        Poll::Ready(Ok(to))
     }
 }
