@@ -211,6 +211,11 @@ impl Arena {
         self.frames
     }
 
+    /// The largest file whose blocks can be numbered.
+    pub(crate) fn file_bytes_max(&self) -> u64 {
+        u64::from(u32::MAX) * self.block_bytes as u64
+    }
+
     /// Where the mapping begins.
     #[must_use]
     pub fn base(&self) -> *mut u8 {

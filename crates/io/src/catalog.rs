@@ -37,7 +37,10 @@ const FORGOTTEN: usize = 256;
 /// The part that readers look at without a lock.
 #[derive(Debug)]
 pub(crate) struct Version {
+    /// With the bytes that can be read, which are those whose blocks have numbers.
     number: VersionNumber,
+    /// The size of the file.
+    size: AtomicU64,
     /// The number of the last version that the file did not come to by growing.
     replaced: AtomicU64,
     /// When the next look is due, by [`coarse_nanos`]; [`NEVER`] if the file cannot change.
@@ -55,6 +58,7 @@ impl Version {
         let interval = looks.map_or(NEVER, Looks::interval);
         Self {
             number: VersionNumber::new(bytes),
+            size: AtomicU64::new(bytes),
             replaced: AtomicU64::new(0),
             look_at: AtomicU64::new(next_look(coarse_nanos(), interval)),
             interval,
@@ -82,9 +86,14 @@ impl Version {
         !self.looks_each_read() && self.replaced.load(Ordering::Acquire) <= count
     }
 
-    /// The size of the file; a read asks for it after the number.
+    /// The bytes that can be read; a read asks for it after the number.
     pub(crate) fn bytes(&self) -> u64 {
         self.number.bytes()
+    }
+
+    /// The size of the file.
+    pub(crate) fn size(&self) -> u64 {
+        self.size.load(Ordering::Relaxed)
     }
 
     /// Whether a look is due; true for one caller in an interval.
@@ -225,15 +234,21 @@ impl Catalog {
         file
     }
 
-    /// Begins a new version; [`Version::begun`] once the old blocks are gone.
-    pub(crate) fn renew(&mut self, file: FileId, identity: Identity) -> Option<Arc<Version>> {
+    /// Begins a new version of which so many bytes can be read; [`Version::begun`] once the old blocks are gone.
+    pub(crate) fn renew(
+        &mut self,
+        file: FileId,
+        identity: Identity,
+        bytes: u64,
+    ) -> Option<Arc<Version>> {
         let known = self.files.get_mut(file.0)?;
         let before = known.identity.replace(identity);
         if !before.is_some_and(|before| identity.is_grown_from(&before)) {
             let next = known.version.wanted() + 2;
             known.version.replaced.store(next, Ordering::Release);
         }
-        known.version.number.begin(identity.bytes);
+        known.version.size.store(identity.bytes, Ordering::Relaxed);
+        known.version.number.begin(bytes);
         Some(known.version.clone())
     }
 

@@ -200,9 +200,9 @@ impl EngineState {
         self.taken = taken;
     }
 
-    /// The largest file whose blocks can be numbered.
+    /// [`Arena::file_bytes_max`].
     pub(crate) fn file_bytes_max(&self) -> u64 {
-        u64::from(u32::MAX) * self.arena.block_bytes() as u64
+        self.arena.file_bytes_max()
     }
 
     /// The number of a file, which is told to the engine if it is new.

@@ -184,7 +184,12 @@ impl Reader {
     /// The size of the file, as of the last look at it.
     #[must_use]
     pub fn size(&self) -> u64 {
-        self.version.bytes()
+        self.version.size()
+    }
+
+    /// Whether bytes of the file lie there that cannot be read, because it has grown past the largest that is opened.
+    fn is_past_numbers(&self, offset: u64) -> bool {
+        offset >= self.engine_host.arena.file_bytes_max() && offset < self.size()
     }
 
     /// Reads at an offset, as `pread(2)`: the number of bytes is smaller than the buffer only at
@@ -193,7 +198,8 @@ impl Reader {
     /// # Errors
     /// The original error of the device, if not one byte could be read before it; of an object a
     /// [`ReadError`] with its name. `ResourceBusy`
-    /// if the file changes all the time, other than by growing. `ESHUTDOWN` after [`crate::Driver::finish`].
+    /// if the file changes all the time, other than by growing. `EFBIG` where it has grown past the largest that is
+    /// opened. `ESHUTDOWN` after [`crate::Driver::finish`].
     pub fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
         if self.version.look_is_due() {
             return self.look_and_read(buf, offset);
@@ -324,8 +330,11 @@ impl Reader {
     ) -> io::Result<(usize, bool)> {
         let shift = self.engine_host.block_shift;
         let previous = self.position.previous();
-        let Some(mut span) = Span::new(buf, offset, bytes, shift, previous) else {
-            return Ok((0, true));
+        let Some(mut span) = Span::new(&mut *buf, offset, bytes, shift, previous) else {
+            return match !buf.is_empty() && self.is_past_numbers(offset) {
+                true => Err(self.error(libc::EFBIG)),
+                false => Ok((0, true)),
+            };
         };
         let is_whole = self.fill(&mut span, version, fresh);
         self.position

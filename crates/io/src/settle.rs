@@ -95,11 +95,7 @@ impl EngineState {
         let (Some(known), Some(seen)) = (self.catalog.get(file), look.seen) else {
             return Settled::Same;
         };
-        let now = Identity {
-            bytes: seen.bytes.min(bytes_max),
-            ..seen
-        };
-        if known.identity.is_some_and(|known| now.is_same_as(&known)) {
+        if known.identity.is_some_and(|known| seen.is_same_as(&known)) {
             return Settled::Same;
         }
         if known.version.count() != look.before {
@@ -107,10 +103,12 @@ impl EngineState {
             return Settled::LookAgain;
         }
         self.drain(deferred);
-        let version = self.catalog.renew(file, now);
+        // Blocks have numbers so far.
+        let bytes = seen.bytes.min(bytes_max);
+        let version = self.catalog.renew(file, seen, bytes);
         self.feed(Input::Invalidate {
             file,
-            bytes: Bytes(now.bytes),
+            bytes: Bytes(bytes),
         });
         if let Some(version) = version {
             version.begun();

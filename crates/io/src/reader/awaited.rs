@@ -15,7 +15,7 @@ use std::io;
 use std::sync::atomic::Ordering;
 
 use forerun_core::protocol::Wants;
-use forerun_core::{Block, Served};
+use forerun_core::{Block, ErrorCode, Served};
 
 use super::Reader;
 use crate::engine_host::Ask;
@@ -107,7 +107,11 @@ impl Reader {
         let shift = self.engine_host.block_shift;
         let first = u32::try_from(offset >> shift);
         let (Ok(first), true) = (first, offset < end) else {
-            call(Served::End);
+            let error = ErrorCode(libc::EFBIG);
+            call(match self.is_past_numbers(offset) {
+                true => Served::Failed { error },
+                false => Served::End,
+            });
             return None;
         };
         let count = end.div_ceil(1 << shift) - u64::from(first);
@@ -172,7 +176,8 @@ impl Reader {
         }
         let (bytes, shift) = (self.version.bytes(), self.engine_host.block_shift);
         let Some(mut span) = Span::new(buf, offset, bytes, shift, self.position.previous()) else {
-            return (self.version.count() == version).then_some(0);
+            let is_end = self.version.count() == version && !self.is_past_numbers(offset);
+            return is_end.then_some(0);
         };
         let (mut guess, mut taken) = (self.position.guess(), 0);
         while span.next_segment() {

@@ -298,3 +298,64 @@ fn a_source_that_panics_fails_its_reader_and_no_other() {
     let fine = driver.open_source(Arc::new(Changing::default())).unwrap();
     assert_eq!(fine.read_at(&mut [0; 100], 0).unwrap(), 100);
 }
+
+/// Zeros, of which there are as many as the test says.
+#[derive(Debug)]
+struct Zeros(AtomicU64);
+
+impl Source for Zeros {
+    fn key(&self) -> Key {
+        Key::Inode(1 << 33, 2)
+    }
+
+    fn bytes(&self) -> io::Result<u64> {
+        Ok(self.0.load(Ordering::SeqCst))
+    }
+
+    fn identity(&self) -> io::Result<Option<Identity>> {
+        let bytes = self.bytes()?;
+        Ok(Some(Identity {
+            inode: (1 << 33, 2),
+            bytes,
+            modified: (bytes as i64, 0),
+            changed: (bytes as i64, 0),
+            born: None,
+            young: false,
+        }))
+    }
+
+    fn read(&self, target: &mut Target, _: u64, skip: usize) -> io::Result<usize> {
+        let end = target.bytes();
+        target.fill(skip, end, |_, memory| memory.fill(0));
+        Ok(end)
+    }
+}
+
+#[test]
+fn a_file_that_grows_past_the_largest_that_is_opened_is_read_up_to_there_and_has_no_end_there() {
+    let limit = u64::from(u32::MAX) * 4096;
+    let source = Arc::new(Zeros(AtomicU64::new(limit)));
+    let driver = driver(Looks::EachRead);
+    let reader = driver.open_source(source.clone()).unwrap();
+    let mut piece = [1; 8192];
+    let end = limit - 4096;
+    assert_eq!(reader.read_at(&mut piece, end).unwrap(), 4096);
+    assert_eq!(reader.read_at(&mut piece, limit).unwrap(), 0);
+    let grown = limit + 5;
+    source.0.store(grown, Ordering::SeqCst);
+    assert_eq!(reader.read_at(&mut piece, end).unwrap(), 4096);
+    assert_eq!(reader.size(), grown);
+    assert!(driver.open_source(source).is_err());
+    for offset in [limit, grown - 1] {
+        let refused = reader.read_at(&mut piece, offset).unwrap_err();
+        assert_eq!(error::number(&refused), Some(libc::EFBIG));
+        assert_eq!(reader.read_at(&mut [], offset).unwrap(), 0);
+        assert_eq!(reader.read_resident_at(&mut piece, offset, true), None);
+        let (tell, told) = std::sync::mpsc::channel();
+        reader.when_resident(offset, 1, true, move |there| tell.send(there).unwrap());
+        assert_eq!(told.recv(), Ok(false));
+    }
+    for offset in [grown, u64::MAX] {
+        assert_eq!(reader.read_at(&mut piece, offset).unwrap(), 0);
+    }
+}
