@@ -49,6 +49,10 @@ use crate::wait::{Call, Waiter};
 /// Bytes of journal lines gathered before they are written.
 const JOURNAL_CHUNK: usize = 64 * 1024;
 
+/// Most bytes of them while others are written: a writer so slow ends the journal, and holds up the one thread that
+/// waits for it.
+const JOURNAL_MAX: usize = 16 << 20;
+
 /// How often the missing rest of a read is asked for before it counts as lost.
 const ATTEMPTS_MAX: u32 = 16;
 
@@ -203,10 +207,11 @@ impl EngineHost {
             self.dispatch_queue.put(state.fetches.drain(..));
             self.alarm.set();
         }
-        let journal_is_long = state
-            .journal
-            .as_ref()
-            .is_some_and(|j| j.len() >= JOURNAL_CHUNK);
+        let journal_bytes = state.journal.as_ref().map_or(0, String::len);
+        if journal_bytes >= JOURNAL_MAX {
+            state.journal = None;
+            self.journal.ends_behind(journal_bytes);
+        }
         drop(state);
         for waiter in woken {
             guarded(|| waiter.wake());
@@ -216,8 +221,9 @@ impl EngineHost {
         }
         self.submit();
         self.tell_host(orders);
-        if journal_is_long {
-            self.write_journal();
+        if journal_bytes >= JOURNAL_CHUNK {
+            // While another thread writes, these lines are for the next one that leaves.
+            self.journal.try_write(|| self.take_lines());
         }
     }
 
@@ -465,26 +471,6 @@ impl EngineHost {
     /// [`EngineState::ledger_as_reported`].
     pub(crate) fn ledger_as_reported(&self) -> Ledger {
         self.with(|state| state.ledger_as_reported())
-    }
-
-    /// Writes the lines there are by now.
-    pub(crate) fn write_journal(&self) {
-        let lines = || {
-            self.state
-                .lock()
-                .journal
-                .as_mut()
-                .map(mem::take)
-                .unwrap_or_default()
-        };
-        self.journal.write(lines);
-    }
-
-    /// Writes the last lines and closes the journal.
-    pub(crate) fn close_journal(&self) -> io::Result<()> {
-        self.write_journal();
-        self.state.lock().journal = None;
-        self.journal.close()
     }
 
     /// A request ended: the engine hears of it, if the file is still the one it wanted.

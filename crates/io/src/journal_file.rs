@@ -1,14 +1,15 @@
 //! Where the lines of the journal go.
 //!
 //! The engine's lock holder only gathers lines; they are fetched and written here, under a lock of
-//! their own, taken before the engine's so that chunks cannot change places. The first error ends
+//! their own, taken before the engine's so that chunks cannot change places. A thread of a reader that finds it taken
+//! goes on, so that a slow writer holds up one at most. The first error ends
 //! the writing and is reported when the journal is closed.
 
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use crate::foreign::guarded;
-use crate::sync::Mutex;
+use crate::sync::{Mutex, MutexGuard};
 
 /// See the [module](self).
 pub(crate) struct JournalFile {
@@ -41,9 +42,28 @@ impl JournalFile {
         (number != 0).then(|| io::Error::from_raw_os_error(number))
     }
 
+    /// Lines without room, behind those that are being written, are lost.
+    pub(crate) fn ends_behind(&self, bytes: usize) {
+        tracing::error!("the journal ends here: {bytes} bytes wait for its writer");
+        let (none, relaxed) = (0, Ordering::Relaxed);
+        let _ = self
+            .failed
+            .compare_exchange(none, libc::ETIMEDOUT, relaxed, relaxed);
+    }
+
     /// Writes the lines there are by now.
     pub(crate) fn write(&self, lines: impl FnOnce() -> String) {
-        let mut state = self.state.lock();
+        self.write_under(self.state.lock(), lines);
+    }
+
+    /// The same, unless another thread writes.
+    pub(crate) fn try_write(&self, lines: impl FnOnce() -> String) {
+        if let Some(state) = self.state.try_lock() {
+            self.write_under(state, lines);
+        }
+    }
+
+    fn write_under(&self, mut state: MutexGuard<'_, State>, lines: impl FnOnce() -> String) {
         let lines = lines();
         let State {
             write: Some(write),
@@ -65,7 +85,8 @@ impl JournalFile {
     /// Closes the journal; the first error of any line.
     pub(crate) fn close(&self) -> io::Result<()> {
         let mut state = self.state.lock();
-        match (state.failed.take(), state.write.take()) {
+        let failed = state.failed.take().or_else(|| self.error());
+        match (failed, state.write.take()) {
             (Some(error), _) => Err(error),
             (None, Some(mut write)) => write.flush(),
             (None, None) => Ok(()),

@@ -7,8 +7,8 @@
 //! poisoning: a thread that panics in here has reported it, and the others go on.
 
 pub(crate) use std::sync::MutexGuard;
-use std::sync::PoisonError;
 pub(crate) use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
+use std::sync::{PoisonError, TryLockError};
 use std::time::Instant;
 
 /// A lock.
@@ -23,6 +23,15 @@ impl<T> Mutex<T> {
     #[inline]
     pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// None while another thread has it.
+    pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
+        match self.0.try_lock() {
+            Ok(held) => Some(held),
+            Err(TryLockError::Poisoned(held)) => Some(held.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
     }
 }
 

@@ -1,8 +1,10 @@
-//! The end of a driver, also of one whose last requests never end.
+//! The end of a driver and of its journal, also of a driver whose last requests never end.
 //!
 //! A request that was handed over owns memory of the arena until it ends, so nothing is taken down
 //! while one is in flight; where that would be for ever, it is left to the end of the process.
 
+use std::io;
+use std::mem;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
@@ -31,15 +33,33 @@ impl EngineHost {
         let abandoned = self.abandoned.load(Ordering::Acquire);
         match self.backend.get() {
             // Its end would wait for the thread that hangs, in any thread that dropped it.
-            Some(backend) if abandoned => std::mem::forget(backend.clone()),
+            Some(backend) if abandoned => mem::forget(backend.clone()),
             Some(backend) => backend.stop(),
             None => {}
         }
         !abandoned
     }
 
+    /// The lines that were gathered.
+    pub(super) fn take_lines(&self) -> String {
+        let mut state = self.state.lock();
+        state.journal.as_mut().map(mem::take).unwrap_or_default()
+    }
+
+    /// Writes the lines there are by now.
+    pub(crate) fn write_journal(&self) {
+        self.journal.write(|| self.take_lines());
+    }
+
+    /// Writes the last lines and closes the journal.
+    pub(crate) fn close_journal(&self) -> io::Result<()> {
+        self.write_journal();
+        self.state.lock().journal = None;
+        self.journal.close()
+    }
+
     /// The error that ended the journal before its end, if one did.
-    pub(crate) fn journal_error(&self) -> Option<std::io::Error> {
+    pub(crate) fn journal_error(&self) -> Option<io::Error> {
         self.journal.error()
     }
 }

@@ -4,10 +4,14 @@
 //! order of the journal, and nothing of the engine is touched beside them. And what one thread
 //! does twice gives the same journal twice.
 
+use std::io::{self, Write};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
+
 use forerun_baselines::{METHODS, PRESETS};
 use forerun_core::journal::{self, Entry};
 use forerun_core::{Bytes, Engine, Nanos, Output, preset};
-use forerun_io::{BackendChoice, Clock, Config, Driver, FaultPlan, Reader};
+use forerun_io::{BackendChoice, Clock, Config, Driver, Error, FaultPlan, Reader};
 
 use crate::page::Page;
 
@@ -93,5 +97,57 @@ fn one_thread_and_a_logical_clock_write_the_same_journal_twice() {
     for preset in PRESETS {
         let record = || record(preset, "memory", 1, Clock::Logical);
         assert_eq!(record(), record(), "{}", preset.name);
+    }
+}
+
+/// Says that it was asked for the first time, and writes nothing before it is let.
+struct Stuck(Sender<()>, Receiver<()>);
+
+impl Write for Stuck {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let _ = self.0.send(());
+        let _ = self.1.recv();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_writer_that_does_not_write_holds_up_one_thread_and_ends_the_journal() {
+    /// A wait that takes longer has failed.
+    const BOUND: Duration = Duration::from_secs(600);
+    let (asked, was_asked) = channel();
+    let (open, gate) = channel::<()>();
+    let settings = preset::default().settings(Bytes(1 << 20)).unwrap();
+    let config = Config::new(settings).journal(Stuck(asked, gate));
+    let driver = std::sync::Arc::new(Driver::new(config).unwrap());
+    let read_until_it_ends = || {
+        let (tell, told) = channel();
+        let driver = driver.clone();
+        std::thread::spawn(move || {
+            let reader = driver.open_generated(1, 0, 1 << 30).unwrap();
+            while driver.journal_error().is_none() {
+                read_some(&reader, 1 << 30, 1);
+            }
+            // The test may have failed meanwhile.
+            let _ = tell.send(());
+        });
+        told
+    };
+    let stuck = read_until_it_ends();
+    was_asked.recv_timeout(BOUND).unwrap();
+    let ended = read_until_it_ends().recv_timeout(BOUND);
+    let is_stuck = stuck.try_recv().is_err();
+    drop(open);
+    assert_eq!((ended, is_stuck), (Ok(()), true));
+    let number = |error: &io::Error| error.raw_os_error();
+    let error = driver.journal_error();
+    assert_eq!(error.as_ref().and_then(number), Some(libc::ETIMEDOUT));
+    match driver.finish() {
+        Err(Error::Journal(error)) => assert_eq!(number(&error), Some(libc::ETIMEDOUT)),
+        other => panic!("{other:?}"),
     }
 }
