@@ -120,7 +120,9 @@ impl Asked {
     }
 
     fn failed(&self, py: Python<'_>, error: PyErr) {
-        let number = self.object.failed(py, self.start, error, &self.failed);
+        let number = self
+            .object
+            .failed(py, self.start..self.end, error, &self.failed);
         self.answer(Err(number));
     }
 }

@@ -4,8 +4,8 @@
 //! see [`calls`](crate::calls). Its answer is copied once, into the engine's memory, by the engine's thread.
 //!
 //! An answer of another length than was asked for is `EIO`: the object is not the one whose size
-//! was given. An exception of the function reaches the reader as the cause of its `OSError`, also where that of another
-//! file with the same object was called for it.
+//! was given. An exception of the function for a range reaches a reader in that range as the cause of its `OSError`, also
+//! where that of another file with the same object was called for it.
 //!
 //! The function may refer to the file that has it. The collector of garbage therefore sees it by way of the
 //! file's handle, and takes them apart where nothing else refers to them, in any order: a function without its
@@ -20,6 +20,7 @@
 
 use std::fmt;
 use std::io;
+use std::mem;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -67,15 +68,24 @@ struct References {
 struct Held {
     /// None once the collector took it.
     function: Option<Py<PyAny>>,
-    /// The last call that failed.
-    failure: Option<Failure>,
+    /// The last calls that failed, of different places.
+    failures: Vec<Failure>,
 }
 
+/// Most of them: one for each request that may be under way, if their number is the usual.
+const FAILURES_MAX: usize = 16;
+
 struct Failure {
-    /// Where its range begins.
-    start: u64,
+    range: Range<u64>,
     number: i32,
     exception: Py<PyBaseException>,
+}
+
+impl Failure {
+    /// Whether the call was for bytes of this range.
+    fn is_of(&self, range: &Range<u64>) -> bool {
+        self.range.start < range.end && range.start < self.range.end
+    }
 }
 
 /// The objects of an engine that had a call that failed.
@@ -94,19 +104,21 @@ impl Failed {
         objects.push(added);
     }
 
-    /// An exception with this number of another file with the same object.
+    /// An exception with this number in this range, of another file with the same object.
     fn of_another(
         &self,
         py: Python<'_>,
         object: &Object,
         number: i32,
+        range: &Range<u64>,
     ) -> Option<Py<PyBaseException>> {
         let objects: Vec<_> = self.lock().iter().filter_map(Weak::upgrade).collect();
         let is_same = |of: &&Arc<Object>| of.name == object.name && of.version == object.version;
         let find = |of: &Arc<Object>| {
             let references = of.references(py)?;
             let held = references.get().held();
-            let failure = held.failure.as_ref().filter(|it| it.number == number)?;
+            let mut failures = held.failures.iter();
+            let failure = failures.find(|it| it.number == number && it.is_of(range))?;
             Some(failure.exception.clone_ref(py))
         };
         objects.iter().rev().filter(is_same).find_map(find)
@@ -127,11 +139,12 @@ impl References {
             return Ok(());
         };
         visit.call(&held.function)?;
-        visit.call(held.failure.as_ref().map(|failure| &failure.exception))
+        let mut failures = held.failures.iter();
+        failures.try_for_each(|failure| visit.call(&failure.exception))
     }
 
     fn __clear__(&self) {
-        let before = std::mem::take(&mut *self.held());
+        let before = mem::take(&mut *self.held());
         drop(before);
     }
 }
@@ -150,7 +163,7 @@ impl Object {
     ) -> PyResult<Self> {
         let held = Mutex::new(Held {
             function: Some(function.clone().unbind()),
-            failure: None,
+            failures: Vec::new(),
         });
         let references = Bound::new(function.py(), References { held })?;
         Ok(Self {
@@ -182,7 +195,7 @@ impl Object {
         }
         let renewed = reference_to(self.references.bind(py))?;
         if is_none_collecting() {
-            let before = std::mem::replace(&mut *self.alive(), renewed);
+            let before = mem::replace(&mut *self.alive(), renewed);
             drop(before);
         }
         Ok(())
@@ -200,7 +213,7 @@ impl Object {
     pub(crate) fn failed(
         self: &Arc<Self>,
         py: Python<'_>,
-        start: u64,
+        range: Range<u64>,
         error: PyErr,
         failed: &Failed,
     ) -> i32 {
@@ -208,13 +221,18 @@ impl Object {
         let number = exception.bind(py).getattr("errno");
         let number = number.and_then(|number| number.extract());
         let number = number.ok().filter(|number| *number > 0).unwrap_or(EIO);
-        let failure = Failure {
-            start,
-            number,
-            exception,
-        };
+        drop(self.take_failures(py, |failure| failure.is_of(&range)));
         if let Some(references) = self.references(py) {
-            let before = references.get().held().failure.replace(failure);
+            let failure = Failure {
+                range,
+                number,
+                exception,
+            };
+            let before = {
+                let mut held = references.get().held();
+                held.failures.push(failure);
+                (held.failures.len() > FAILURES_MAX).then(|| held.failures.remove(0))
+            };
             drop(before);
             failed.add(self);
         }
@@ -223,31 +241,36 @@ impl Object {
 
     /// A call for this range went well: an exception in it explains nothing any more.
     pub(crate) fn succeeded(&self, py: Python<'_>, range: Range<u64>) {
-        let is_of_it = |failure: &mut Failure| range.contains(&failure.start);
-        drop(self.take_failure(py, is_of_it));
+        let is_of_it = |failure: &Failure| range.contains(&failure.range.start);
+        drop(self.take_failures(py, is_of_it));
     }
 
-    fn take_failure(
-        &self,
-        py: Python<'_>,
-        is_it: impl FnOnce(&mut Failure) -> bool,
-    ) -> Option<Failure> {
-        let references = self.references(py)?;
-        references.get().held().failure.take_if(is_it)
+    /// Takes those out, for the caller to drop: that may run Python code.
+    fn take_failures(&self, py: Python<'_>, is_it: impl Fn(&Failure) -> bool) -> Vec<Failure> {
+        let Some(references) = self.references(py) else {
+            return Vec::new();
+        };
+        let mut held = references.get().held();
+        let failures = mem::take(&mut held.failures).into_iter();
+        let (taken, left) = failures.partition(is_it);
+        held.failures = left;
+        taken
     }
 
-    /// Makes the exception of the call with this number the cause of its reader's.
+    /// Makes the exception of the call with this number in the range of a read the cause of its reader's.
     pub(crate) fn explain(
         &self,
         py: Python<'_>,
         error: PyErr,
         number: i32,
+        range: &Range<u64>,
         failed: Option<&Failed>,
     ) -> PyErr {
-        let own = self.take_failure(py, |failure| failure.number == number);
-        let cause = match own {
+        let is_it = |failure: &Failure| failure.number == number && failure.is_of(range);
+        let mut own = self.take_failures(py, is_it);
+        let cause = match own.pop() {
             Some(own) => Some(own.exception),
-            None => failed.and_then(|failed| failed.of_another(py, self, number)),
+            None => failed.and_then(|failed| failed.of_another(py, self, number, range)),
         };
         if let Some(cause) = cause {
             let cause = PyErr::from_value(cause.into_bound(py).into_any());

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
 use std::mem;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
@@ -113,7 +114,8 @@ impl Handle {
 
     /// Fills a buffer from an offset on: to its end, or that of the file.
     fn read_at(&self, py: Python<'_>, into: &mut [u8], offset: u64) -> PyResult<usize> {
-        self.read_with(py, |running, reader| {
+        let range = offset..offset.saturating_add(into.len() as u64);
+        self.read_with(py, &range, |running, reader| {
             waiting::read_at(&running.driver, reader, into, offset)
         })
     }
@@ -121,6 +123,7 @@ impl Handle {
     fn read_with(
         &self,
         py: Python<'_>,
+        range: &Range<u64>,
         mut read: impl FnMut(&Running, &Reader) -> Ended + Send,
     ) -> PyResult<usize> {
         loop {
@@ -141,7 +144,7 @@ impl Handle {
                 ended
             })?;
             match ended {
-                Ended::Read(taken) => return taken.map_err(|error| self.failed(py, &error)),
+                Ended::Read(taken) => return taken.map_err(|error| self.failed(py, &error, range)),
                 Ended::Interrupted(interrupt) => return Err(interrupt),
                 // With the engine of this process.
                 Ended::Forked => {}
@@ -154,7 +157,8 @@ impl Handle {
         self.engine.get().running_now()?.announced.close(key)
     }
 
-    fn failed(&self, py: Python<'_>, error: &io::Error) -> PyErr {
+    /// The error of a read of this range, as its reader sees it.
+    fn failed(&self, py: Python<'_>, error: &io::Error, range: &Range<u64>) -> PyErr {
         if is_over() {
             return over();
         }
@@ -171,7 +175,7 @@ impl Handle {
                 let failed = running.as_ref().map(|running| running.calls.failed());
                 // The last one ends the engine, which may wait.
                 let _ = released(py, || drop(running));
-                object.explain(py, error, code, failed.as_deref())
+                object.explain(py, error, code, range, failed.as_deref())
             }
             _ => error,
         }
@@ -190,7 +194,7 @@ impl Handle {
             drop(reader);
             looked.map(|()| size)
         })?;
-        size.map_err(|error| self.failed(py, &error))
+        size.map_err(|error| self.failed(py, &error, &(0..0)))
     }
 
     fn bytes_at<'py>(
@@ -372,8 +376,9 @@ impl Handle {
         // Closed, or of another process.
         self.reader(py)?;
         let at = turn.at();
-        let read = |into: &mut [u8], offset| {
-            self.read_with(py, |running, reader| {
+        let read = |into: &mut [u8], offset: u64| {
+            let range = offset..offset.saturating_add(into.len() as u64);
+            self.read_with(py, &range, |running, reader| {
                 waiting::read_once(&running.driver, reader, into, offset)
             })
         };

@@ -432,3 +432,29 @@ def test_an_engine_with_a_fetch_that_hangs_is_dropped_at_once():
         ends(used)
     finally:
         released.set()
+
+
+def test_readers_side_by_side_get_the_exceptions_of_their_own_ranges(engine):
+    readers = 8
+    together, calls = threading.Barrier(readers), itertools.count()
+
+    def fetch(start, _end):
+        if next(calls) < readers:
+            together.wait(WAIT)
+        raise OSError(errno.EIO, f"from {start}")
+
+    handle = Handle.fetched(engine, fetch, "side by side", "1", 1 << 40)
+    causes = {}
+
+    def read(at):
+        with pytest.raises(OSError) as raised:
+            handle.pread(4096, at)
+        causes[at] = str(raised.value.__cause__)
+
+    places = [number << 30 for number in range(readers)]
+    threads = [threading.Thread(target=read, args=(at,)) for at in places]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert causes == {at: f"[Errno {errno.EIO}] from {at}" for at in places}
