@@ -124,7 +124,7 @@ impl Handle {
         &self,
         py: Python<'_>,
         range: &Range<u64>,
-        mut read: impl FnMut(&Running, &Reader) -> Ended + Send,
+        mut read: impl FnMut(&Running, &Arc<Reader>) -> Ended + Send,
     ) -> PyResult<usize> {
         loop {
             let reader = self.reader(py)?;
@@ -182,18 +182,19 @@ impl Handle {
     }
 
     /// Looks at the file; its size.
-    fn look(
-        &self,
-        py: Python<'_>,
-        look: impl FnOnce(&Reader) -> io::Result<()> + Send,
-    ) -> PyResult<u64> {
+    fn look(&self, py: Python<'_>) -> PyResult<u64> {
         let reader = self.reader(py)?;
-        let size = released(py, move || {
-            let looked = look(&reader);
+        let may_wait = reader.is_served() && reader.may_change();
+        let look = move || {
+            let looked = reader.look();
             let size = reader.size();
             drop(reader);
-            looked.map(|()| size)
-        })?;
+            looked.map(|_| size)
+        };
+        let size = match may_wait {
+            true => waiting::interruptible(py, look)?,
+            false => released(py, look)?,
+        };
         size.map_err(|error| self.failed(py, &error, &(0..0)))
     }
 
@@ -204,10 +205,14 @@ impl Handle {
         offset: u64,
     ) -> PyResult<Bound<'py, PyBytes>> {
         let end = offset.saturating_add(length);
-        let mut size = self.reader(py)?.size();
-        if end > size {
+        let (mut size, looks) = {
+            let reader = self.reader(py)?;
+            let size = reader.size();
             // It may have grown.
-            size = self.look(py, Reader::look_if_due)?;
+            (size, end > size && reader.look_is_due())
+        };
+        if looks {
+            size = self.look(py)?;
         }
         let there = size.saturating_sub(offset);
         let length = usize::try_from(length.min(there)).unwrap_or(usize::MAX);
@@ -421,7 +426,7 @@ impl Handle {
 
     /// The size in bytes, as of now.
     fn size(&self, py: Python<'_>) -> PyResult<u64> {
-        self.look(py, |reader| reader.look().map(drop))
+        self.look(py)
     }
 
     /// When it was changed last, if the answer to its opening told.

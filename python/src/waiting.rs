@@ -6,8 +6,10 @@
 //! resident? --yes--> copied
 //!    | no
 //! when_resident --> wait, 50 ms at a time; a signal between them ends the read
-//!                   resident or failed --> read
+//!                   resident --> copied; failed --> read on another thread, for the error
 //! ```
+//!
+//! A look at the file (`fstat`) may wait for a server as well, and is made on another thread where it is due.
 //!
 //! The handler of a signal may fork, and the child go on: its read begins again with an engine of its own, and other
 //! calls are errors.
@@ -38,6 +40,26 @@ pub(crate) const SIGNALS_EVERY: Duration = Duration::from_millis(50);
 /// blocks, 16 MiB of the smallest; the rest of a longer one would be read without a look at signals.
 const PIECE_MAX: usize = 4 << 20;
 
+/// How often bytes that came may be given up before they are copied: other readers need the memory more.
+const LOST_MAX: u32 = 4;
+
+/// The end of a wait before that of the call.
+enum Stopped {
+    /// The exception of the signal's handler; no thread.
+    Raised(PyErr),
+    /// The signal's handler forked, and this is the child.
+    Forked,
+}
+
+impl From<Stopped> for Ended {
+    fn from(stopped: Stopped) -> Self {
+        match stopped {
+            Stopped::Raised(error) => Self::Interrupted(error),
+            Stopped::Forked => Self::Forked,
+        }
+    }
+}
+
 /// Calls something that may wait for a server, or work for minutes. A signal ends the wait in the main thread; the
 /// call goes on in a thread of its own, which must not run Python code, and its result is dropped.
 ///
@@ -50,25 +72,37 @@ pub(crate) fn interruptible<T: Send + 'static>(
     if !is_main_thread() {
         return released(py, call);
     }
+    released(py, || beside(call))?.map_err(|stopped| match stopped {
+        Stopped::Raised(error) => error,
+        Stopped::Forked => forked_amid(),
+    })
+}
+
+/// The same in the main thread, without the interpreter.
+fn beside<T: Send + 'static>(call: impl FnOnce() -> T + Send + 'static) -> Result<T, Stopped> {
+    let raised = |error: io::Error| Stopped::Raised(error.into());
     let (ended, result) = channel();
     let work = move || {
         // It fails if nothing waits any more.
         let _ = ended.send(call());
     };
     let thread = thread::Builder::new().name("forerun-call".into());
-    thread.spawn(work)?;
+    thread.spawn(work).map_err(raised)?;
     let result = OfThisProcess::new(Mutex::new(result));
     loop {
-        let result = result.get().ok_or_else(forked_amid)?;
-        let answer = released(py, || {
-            let result = result.lock().unwrap_or_else(PoisonError::into_inner);
-            result.recv_timeout(SIGNALS_EVERY)
-        })?;
+        let result = result.get().ok_or(Stopped::Forked)?;
+        let result = result.lock().unwrap_or_else(PoisonError::into_inner);
+        let answer = result.recv_timeout(SIGNALS_EVERY);
+        // Before the interpreter is taken.
+        drop(result);
         match answer {
             Ok(answer) => return Ok(answer),
-            Err(RecvTimeoutError::Timeout) => py.check_signals()?,
+            Err(RecvTimeoutError::Timeout) => {
+                Python::attach(|py| py.check_signals()).map_err(Stopped::Raised)?;
+            }
             Err(RecvTimeoutError::Disconnected) => {
-                return Err(PyRuntimeError::new_err("the call ended without a result"));
+                let error = PyRuntimeError::new_err("the call ended without a result");
+                return Err(Stopped::Raised(error));
             }
         }
     }
@@ -92,7 +126,12 @@ pub(crate) enum Ended {
 
 /// Reads at an offset, as often as it takes: less than asked for is the end of the file, and an error behind
 /// bytes that were read is an error. The interpreter is not held.
-pub(crate) fn read_at(driver: &Driver, reader: &Reader, into: &mut [u8], offset: u64) -> Ended {
+pub(crate) fn read_at(
+    driver: &Driver,
+    reader: &Arc<Reader>,
+    into: &mut [u8],
+    offset: u64,
+) -> Ended {
     let is_awaited = is_awaited(driver, reader);
     let mut taken = 0;
     loop {
@@ -120,7 +159,12 @@ fn is_awaited(driver: &Driver, reader: &Reader) -> bool {
 }
 
 /// Reads once, as `pread(2)`: less than asked for may also be the beginning of an error.
-pub(crate) fn read_once(driver: &Driver, reader: &Reader, into: &mut [u8], offset: u64) -> Ended {
+pub(crate) fn read_once(
+    driver: &Driver,
+    reader: &Arc<Reader>,
+    into: &mut [u8],
+    offset: u64,
+) -> Ended {
     match is_awaited(driver, reader) {
         true => awaited(reader, into, offset),
         false => Ended::Read(reader.read_at(into, offset)),
@@ -128,44 +172,96 @@ pub(crate) fn read_once(driver: &Driver, reader: &Reader, into: &mut [u8], offse
 }
 
 /// Reads a piece, and sees signals meanwhile.
-fn awaited(reader: &Reader, into: &mut [u8], offset: u64) -> Ended {
+fn awaited(reader: &Arc<Reader>, into: &mut [u8], offset: u64) -> Ended {
     // More than the memory can hold until it is read would be given up before.
     let piece_bytes = into.len().min(reader.resident_max()).min(PIECE_MAX);
     let into = &mut into[..piece_bytes];
-    if let Err(error) = reader.look_if_due() {
-        return Ended::Read(Err(error));
+    let ended = has_come(reader, into, offset);
+    ended.map_or_else(Ended::from, Ended::Read)
+}
+
+fn has_come(
+    reader: &Arc<Reader>,
+    into: &mut [u8],
+    offset: u64,
+) -> Result<io::Result<usize>, Stopped> {
+    for turn in 0..LOST_MAX {
+        if reader.look_is_due()
+            && let Err(error) = look(reader)?
+        {
+            return Ok(Err(error));
+        }
+        let fresh = turn == 0;
+        let is_there = reader.is_resident(offset, into.len());
+        let taken = is_there.then(|| reader.read_resident_at(into, offset, fresh));
+        if let Some(taken) = taken.flatten() {
+            return Ok(Ok(taken));
+        }
+        if !comes(reader, offset, into.len(), fresh)? {
+            break;
+        }
     }
-    let is_there = reader.is_resident(offset, into.len());
-    let taken = is_there.then(|| reader.read_resident_at(into, offset, true));
-    if let Some(taken) = taken.flatten() {
-        return Ended::Read(Ok(taken));
+    read_beside(reader, into, offset)
+}
+
+/// Looks at the file.
+fn look(reader: &Arc<Reader>) -> Result<io::Result<bool>, Stopped> {
+    if !reader.is_served() {
+        return Ok(reader.look());
     }
-    let there = Arc::new((Mutex::new(false), Condvar::new()));
+    let reader = reader.clone();
+    beside(move || reader.look())
+}
+
+/// Reads bytes that were asked for before, where only a read can tell the error, or they are given up again and again.
+fn read_beside(
+    reader: &Arc<Reader>,
+    into: &mut [u8],
+    offset: u64,
+) -> Result<io::Result<usize>, Stopped> {
+    if !reader.is_served() {
+        return Ok(reader.read_awaited_at(into, offset));
+    }
+    let (reader, bytes) = (reader.clone(), into.len());
+    let read = beside(move || {
+        // The buffer of the caller is gone where the wait is interrupted.
+        let mut own = vec![0; bytes];
+        let taken = reader.read_awaited_at(&mut own, offset)?;
+        own.truncate(taken);
+        Ok(own)
+    })?;
+    Ok(read.map(|own: Vec<u8>| {
+        into[..own.len()].copy_from_slice(&own);
+        own.len()
+    }))
+}
+
+/// Waits until these bytes are there; false if only a read can tell the error.
+fn comes(reader: &Reader, offset: u64, bytes: usize, fresh: bool) -> Result<bool, Stopped> {
+    let there = Arc::new((Mutex::new(None), Condvar::new()));
     let call = {
         let there = there.clone();
-        move |_: bool| {
-            let (is_there, called) = &*there;
-            *is_there.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        move |is_there: bool| {
+            let (answer, called) = &*there;
+            *answer.lock().unwrap_or_else(PoisonError::into_inner) = Some(is_there);
             called.notify_one();
         }
     };
-    reader.when_resident(offset, into.len(), true, call);
-    let (is_there, called) = &*there;
+    reader.when_resident(offset, bytes, fresh, call);
+    let (answer, called) = &*there;
     let before = forks();
     loop {
-        let waiting = is_there.lock().unwrap_or_else(PoisonError::into_inner);
-        let waited = called.wait_timeout_while(waiting, SIGNALS_EVERY, |is_there| !*is_there);
-        let (is_there, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        if *is_there {
-            return Ended::Read(reader.read_awaited_at(into, offset));
+        let waiting = answer.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = called.wait_timeout_while(waiting, SIGNALS_EVERY, |answer| answer.is_none());
+        let (answer, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        if let Some(is_there) = *answer {
+            return Ok(is_there);
         }
         // Before the interpreter is taken: the thread that calls may have it.
-        drop(is_there);
-        if let Err(interrupt) = Python::attach(|py| py.check_signals()) {
-            return Ended::Interrupted(interrupt);
-        }
+        drop(answer);
+        Python::attach(|py| py.check_signals()).map_err(Stopped::Raised)?;
         if forks() != before {
-            return Ended::Forked;
+            return Err(Stopped::Forked);
         }
     }
 }

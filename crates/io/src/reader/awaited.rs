@@ -158,10 +158,17 @@ impl Reader {
     /// # Errors
     /// Those of `fstat(2)`.
     pub fn look_if_due(&self) -> io::Result<()> {
-        if self.version.look_is_due() {
+        if self.look_is_due() {
             self.look()?;
         }
         Ok(())
+    }
+
+    /// Whether a look is due. True for one caller in an interval, which then [looks](Reader::look): on a thread that
+    /// may wait.
+    #[must_use]
+    pub fn look_is_due(&self) -> bool {
+        self.version.look_is_due()
     }
 
     /// As [`Reader::read_awaited_at`], of resident blocks: it waits for nothing and looks at
