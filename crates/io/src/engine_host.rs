@@ -2,7 +2,7 @@
 //!
 //! Entered by readers (a read that is not a plain hit), by the driver (open, close, ledger) and by
 //! backend threads (a request ended). There is no thread of its own: a thread with an input takes
-//! the lock, hands it in, leaves, and then wakes readers, submits requests and writes lines.
+//! the lock, hands it in, leaves, and then wakes readers and submits requests; one of a program writes lines.
 //!
 //! ```text
 //! touches, releases --> deferred --+
@@ -182,6 +182,19 @@ impl EngineHost {
     pub(crate) fn with<R>(&self, work: impl FnOnce(&mut EngineState) -> R) -> R {
         let mut state = self.state.lock();
         let result = work(&mut state);
+        if self.leave(state) {
+            // While another thread writes, these lines are for the next one that leaves.
+            self.journal.try_write(|| self.take_lines());
+        }
+        result
+    }
+
+    /// Does something under the lock after the deferred inputs, on a thread of the driver: that one must not wait for the
+    /// writer of the journal, or all requests of its ring or device would.
+    fn on_own_thread<R>(&self, work: impl FnOnce(&mut EngineState) -> R) -> R {
+        let mut state = self.state.lock();
+        state.drain(&self.deferred);
+        let result = work(&mut state);
         self.leave(state);
         result
     }
@@ -194,7 +207,8 @@ impl EngineHost {
         })
     }
 
-    fn leave(&self, mut state: MutexGuard<'_, EngineState>) {
+    /// Carries out the outputs; true if there are lines of the journal to write.
+    fn leave(&self, mut state: MutexGuard<'_, EngineState>) -> bool {
         self.tell_deferred(&mut state);
         if state.surplus.is_any() {
             let (table, arena) = (&self.table, &self.arena);
@@ -221,15 +235,12 @@ impl EngineHost {
         }
         self.submit();
         self.tell_host(orders);
-        if journal_bytes >= JOURNAL_CHUNK {
-            // While another thread writes, these lines are for the next one that leaves.
-            self.journal.try_write(|| self.take_lines());
-        }
+        journal_bytes >= JOURNAL_CHUNK
     }
 
     /// Some time has passed with requests in flight.
     pub(crate) fn look_for_hung(&self) {
-        self.after_deferred(|state| {
+        self.on_own_thread(|state| {
             state.look_for_hung();
             if state.in_flight == 0 {
                 self.alarm.clear();
@@ -243,7 +254,7 @@ impl EngineHost {
     /// Looks at every frame once for pages that can be given back; the lock is free in between.
     pub(crate) fn give_back_surplus(&self) {
         for _ in 0..Trimming::turns(self.arena.frames()) {
-            self.with(|_| ());
+            self.on_own_thread(|_| ());
         }
     }
 
@@ -477,7 +488,7 @@ impl EngineHost {
     fn completed(&self, mut request: Box<Request>, outcome: Outcome) {
         // Until the lock is free: the end of a source may wait, call the driver or panic.
         let source = request.source.clone();
-        let ended = self.after_deferred(|state| {
+        let ended = self.on_own_thread(|state| {
             let Some(outcome) = Self::judge(state, &mut request, outcome) else {
                 state.fetches.push(request);
                 return None;
