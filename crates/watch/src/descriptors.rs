@@ -15,20 +15,23 @@
 //!
 //! A pass over 10^5 descriptors takes 0.3 s, so passes are paid from an allowance of a two-hundredth of the time.
 
+mod tables;
+
 use std::collections::{HashMap, VecDeque};
 use std::fs::{self, File};
+use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use forerun_steering::events::FileKey;
-use forerun_surface::below::mounts::table_of;
 use forerun_surface::failure::Failure;
 use rustix::fs::{AtFlags, FileType, StatxFlags};
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 
 use crate::causes::Cause;
 use crate::mounts;
+use tables::{Tables, View};
 
 /// Passes take this part of the time at most.
 const ALLOWANCE_PART: u32 = 200;
@@ -43,10 +46,6 @@ const NEAR: i32 = 4;
 const FEW: usize = 64;
 /// Processes whose descriptors are remembered.
 const PROCESSES_MAX: usize = 1024;
-/// Tables of mounts that are remembered, one a mount namespace.
-const TABLES_MAX: usize = 256;
-/// A table is read again at most that often where a descriptor is not found.
-const MOUNTS_EVERY: Duration = Duration::from_secs(1);
 
 /// An open file of another process.
 #[derive(Debug)]
@@ -65,20 +64,9 @@ pub struct Found {
 #[derive(Debug)]
 pub struct Descriptors {
     processes: HashMap<u32, Known>,
-    /// Of each mount namespace: when its table was read, and its mounts.
-    tables: HashMap<PathBuf, (Instant, Vec<Mounted>)>,
+    tables: Tables,
     allowance: Duration,
     since: Instant,
-}
-
-/// A mount of a file system.
-#[derive(Debug)]
-struct Mounted {
-    number: u64,
-    device: u32,
-    /// Its folder there, and where it is mounted.
-    root: PathBuf,
-    point: PathBuf,
 }
 
 /// Descriptors of a process.
@@ -102,7 +90,7 @@ impl Default for Descriptors {
     fn default() -> Self {
         Self {
             processes: HashMap::new(),
-            tables: HashMap::new(),
+            tables: Tables::default(),
             allowance: ALLOWANCE_MAX,
             since: Instant::now(),
         }
@@ -119,9 +107,11 @@ impl Descriptors {
         // A process of another pid namespace has no number here.
         let pid = pid.ok_or(Cause::OtherNamespace)?;
         let handle = pidfd_open(pid, PidfdFlags::empty()).map_err(|_| Cause::Ended)?;
-        let namespace = fs::read_link(format!("/proc/{process}/ns/mnt"));
-        let namespace = namespace.map_err(|error| of_error(&error))?;
-        let number = self.number(process, &namespace, key, page)?;
+        let view = self
+            .tables
+            .view(process)
+            .map_err(|error| of_error(&error))?;
+        let number = self.number(process, &view, key, page)?;
         let file = pidfd_getfd(&handle, number, PidfdGetfdFlags::empty());
         let file = file.map_err(|error| match error {
             rustix::io::Errno::PERM => Cause::Refused,
@@ -131,7 +121,7 @@ impl Descriptors {
         let told = rustix::fs::statx(&file, c"", AtFlags::EMPTY_PATH, wanted);
         let told = told.map_err(|_| Cause::Closed)?;
         let is_it = told.stx_ino == key.inode
-            && self.is_on(&namespace, told.stx_mnt_id, key.device)
+            && self.is_on(&view, told.stx_mnt_id, key.device)
             && FileType::from_raw_mode(told.stx_mode.into()) == FileType::RegularFile;
         if let Some(known) = self.processes.get_mut(&process).filter(|_| is_it) {
             known.recent.retain(|recent| *recent != number);
@@ -157,24 +147,22 @@ impl Descriptors {
         mount: u64,
         is_wanted: impl Fn(u32) -> bool,
     ) -> Option<u32> {
-        let namespace = fs::read_link(format!("/proc/{process}/ns/mnt")).ok()?;
+        let view = self.tables.view(process).ok()?;
         let look = |own: &Self| {
-            let (_, table) = own.tables.get(&namespace)?;
-            let of = table.iter().find(|of| of.number == mount)?;
+            let of = own.tables.mount(&view, mount)?;
             Some(of.device).filter(|device| is_wanted(*device))
         };
         look(self).or_else(|| {
-            self.read_old_table(process, &namespace);
+            self.tables.read_old(process, &view);
             look(self)
         })
     }
 
     /// A path that a process has for a file of a mount, as the path on the file system. The number may have been another mount's.
     pub(crate) fn inner(&mut self, process: u32, mount: u64, path: &Path) -> Option<PathBuf> {
-        let namespace = fs::read_link(format!("/proc/{process}/ns/mnt")).ok()?;
-        self.read_old_table(process, &namespace);
-        let (_, table) = self.tables.get(&namespace)?;
-        let of = table.iter().find(|of| of.number == mount)?;
+        let view = self.tables.view(process).ok()?;
+        self.tables.read_old(process, &view);
+        let of = self.tables.mount(&view, mount)?;
         mounts::inner(&of.root, &of.point, path)
     }
 
@@ -216,24 +204,18 @@ impl Descriptors {
     }
 
     /// The number of the descriptor, by what is remembered or by a pass.
-    fn number(
-        &mut self,
-        process: u32,
-        namespace: &Path,
-        key: FileKey,
-        page: u64,
-    ) -> Result<i32, Cause> {
-        if !self.tables.contains_key(namespace) {
-            self.read_old_table(process, namespace);
+    fn number(&mut self, process: u32, view: &View, key: FileKey, page: u64) -> Result<i32, Cause> {
+        if !self.tables.has(view) {
+            self.tables.read_old(process, view);
         }
         self.guess(process, key);
-        if let Some(number) = self.remembered(process, namespace, key, page)? {
+        if let Some(number) = self.remembered(process, view, key, page)? {
             return Ok(number);
         }
         self.pass(process)?;
         // A file system may have been mounted elsewhere since.
-        self.read_old_table(process, namespace);
-        self.remembered(process, namespace, key, page)?
+        self.tables.read_old(process, view);
+        self.remembered(process, view, key, page)?
             .ok_or(Cause::NoDescriptor)
     }
 
@@ -268,7 +250,7 @@ impl Descriptors {
     fn remembered(
         &self,
         process: u32,
-        namespace: &Path,
+        view: &View,
         key: FileKey,
         page: u64,
     ) -> Result<Option<i32>, Cause> {
@@ -278,9 +260,8 @@ impl Descriptors {
         };
         let mut candidates = Vec::new();
         for number in numbers {
-            let told = told(process, *number).filter(|told| {
-                told.inode == key.inode && self.is_on(namespace, told.mount, key.device)
-            });
+            let told = told(process, *number)
+                .filter(|told| told.inode == key.inode && self.is_on(view, told.mount, key.device));
             if let Some(told) = told {
                 candidates.push((*number, (told.position / 4096).abs_diff(page)));
             }
@@ -320,30 +301,9 @@ impl Descriptors {
         Ok(())
     }
 
-    fn is_on(&self, namespace: &Path, mount: u64, device: u32) -> bool {
-        let table = self.tables.get(namespace);
-        let is_it = |of: &Mounted| of.number == mount && of.device == device;
-        table.is_some_and(|(_, table)| table.iter().any(is_it))
-    }
-
-    /// Reads the table of a mount namespace, unless that was done just before.
-    fn read_old_table(&mut self, process: u32, namespace: &Path) {
-        let read = self.tables.get(namespace).map(|(read, _)| read.elapsed());
-        if read.is_some_and(|since| since < MOUNTS_EVERY) {
-            return;
-        }
-        if self.tables.len() >= TABLES_MAX {
-            self.tables.clear();
-        }
-        let table = table_of(process).unwrap_or_default();
-        let table = table.into_iter().map(|mount| Mounted {
-            number: mount.id,
-            device: mounts::packed(mount.device),
-            root: mount.root,
-            point: mount.point,
-        });
-        self.tables
-            .insert(namespace.to_owned(), (Instant::now(), table.collect()));
+    fn is_on(&self, view: &View, mount: u64, device: u32) -> bool {
+        let mount = self.tables.mount(view, mount);
+        mount.is_some_and(|of| of.device == device)
     }
 }
 
@@ -367,9 +327,9 @@ fn list(process: u32) -> Result<Known, Cause> {
     Ok(listed)
 }
 
-fn of_error(error: &std::io::Error) -> Cause {
+fn of_error(error: &io::Error) -> Cause {
     match error.kind() {
-        std::io::ErrorKind::PermissionDenied => Cause::Refused,
+        io::ErrorKind::PermissionDenied => Cause::Refused,
         _ => Cause::Ended,
     }
 }
@@ -430,6 +390,9 @@ mod tests {
     use std::io::{Seek, SeekFrom};
     use std::os::unix::fs::MetadataExt;
 
+    use forerun_surface::below::mounts::table_of;
+
+    use super::tables::Mounted;
     use super::*;
 
     fn key(file: &File) -> FileKey {
@@ -511,7 +474,6 @@ mod tests {
     #[test]
     fn a_mount_that_is_newer_than_the_table_is_found() {
         let own = std::process::id();
-        let namespace = fs::read_link("/proc/self/ns/mnt").unwrap();
         let file = File::open("/proc/self/exe").unwrap();
         let (device, number) = (key(&file).device, file.as_raw_fd());
         let mount = told(own, number).unwrap().mount;
@@ -523,9 +485,11 @@ mod tests {
             point: "/".into(),
         };
         for before in [vec![], vec![other]] {
-            let mut descriptors = Descriptors::default();
-            let read = Instant::now().checked_sub(MOUNTS_EVERY).unwrap();
-            descriptors.tables.insert(namespace.clone(), (read, before));
+            let read = Instant::now().checked_sub(Duration::from_secs(1)).unwrap();
+            let mut descriptors = Descriptors {
+                tables: Tables::with(own, read, before),
+                ..Descriptors::default()
+            };
             let found = descriptors.device_of(own, mount, |of| of == device);
             assert_eq!(found, Some(device));
             assert_eq!(descriptors.device_of(own, mount, |_| false), None);
@@ -541,11 +505,12 @@ mod tests {
             root: "/data".into(),
             point: "/srv".into(),
         };
-        let mut descriptors = Descriptors::default();
         // Read in an hour, so that it is not old.
         let read = Instant::now() + Duration::from_secs(3600);
-        let namespace = fs::read_link("/proc/self/ns/mnt").unwrap();
-        descriptors.tables.insert(namespace, (read, vec![bound]));
+        let mut descriptors = Descriptors {
+            tables: Tables::with(own, read, vec![bound]),
+            ..Descriptors::default()
+        };
         let mut inner = |mount, path: &str| descriptors.inner(own, mount, path.as_ref());
         assert_eq!(inner(7, "/srv/a").as_deref(), Some("/data/a".as_ref()));
         assert_eq!((inner(7, "/srv2/a"), inner(8, "/srv/a")), (None, None));
