@@ -6,7 +6,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use crate::mounts::Below;
+use crate::mounts::{Below, Named};
 use crate::process::Program;
 
 /// A rule.
@@ -41,9 +41,8 @@ impl Exclude {
 /// The rules of a watch.
 #[derive(Debug)]
 pub(crate) struct Excludes {
-    rules: Vec<Exclude>,
-    /// Of each path that is there: its file system, and its path there.
-    places: Vec<(u32, Below)>,
+    /// Each, and of a path that is there its file system and its path there.
+    rules: Vec<(Exclude, Option<(u32, Below)>)>,
 }
 
 impl Excludes {
@@ -54,26 +53,27 @@ impl Excludes {
             Exclude::Path(path) => Below::of(path),
             _ => None,
         };
+        let with = |rule| {
+            let place = of(&rule);
+            (rule, place)
+        };
         Self {
-            places: rules.iter().filter_map(of).collect(),
-            rules,
+            rules: rules.into_iter().map(with).collect(),
         }
     }
 
     /// Whether one is true of a program's read of a file: by the path that the program has for it, and by its file system
     /// and the path there.
-    pub(crate) fn are_true_of(
-        &self,
-        program: &Program,
-        path: &Path,
-        (device, inner): (u32, Option<&Path>),
-    ) -> bool {
-        let is_below = |(of, below): &(u32, Below)| {
-            let inner = inner.filter(|_| *of == device);
-            below.has(path, inner)
+    pub(crate) fn are_true_of(&self, program: &Program, file: Named<'_>) -> bool {
+        let is_true = |(rule, place): &(Exclude, Option<(u32, Below)>)| {
+            let Some((device, below)) = place else {
+                return rule.is_true_of(program, file.path);
+            };
+            let inner = file.inner.filter(|_| *device == file.device);
+            let path = file.path();
+            path.is_some_and(|path| rule.is_true_of(program, path)) || below.has(path, inner)
         };
-        let mut rules = self.rules.iter();
-        rules.any(|rule| rule.is_true_of(program, path)) || self.places.iter().any(is_below)
+        self.rules.iter().any(is_true)
     }
 }
 
@@ -136,17 +136,30 @@ mod tests {
             is_kernel: false,
             groups: Vec::new(),
         };
-        let is_excluded = |path: PathBuf| rules.are_true_of(&program, &path, (0, None));
+        let is_true = |path: &Path, is_here, device, inner: Option<&Path>| {
+            let file = Named {
+                device,
+                path,
+                is_here,
+                inner,
+            };
+            rules.are_true_of(&program, file)
+        };
+        let is_excluded = |path: PathBuf| is_true(&path, true, 0, None);
         assert!(is_excluded(root.join("data/file")) && is_excluded(root.join("link/file")));
         assert!(!is_excluded(root.join("file")) && is_excluded("/nowhere/file".into()));
         // By a bind mount.
         let (device, data) = Below::of(&root.join("data")).unwrap();
-        let is_excluded = |device: u32, inner: &Path| {
-            rules.are_true_of(&program, "/bound/file".as_ref(), (device, Some(inner)))
-        };
+        let is_excluded =
+            |device: u32, inner: &Path| is_true("/bound/file".as_ref(), true, device, Some(inner));
         let (file, other) = (data.inner.join("file"), data.inner.with_file_name("data2"));
         assert!(is_excluded(device, &file) && !is_excluded(device, &other));
         assert!(!is_excluded(device + 1, &file), "another file system");
+        // The same paths in a container, of files of its own.
+        let of_container =
+            |path: PathBuf| is_true(&path, false, device + 1, Some("/own/file".as_ref()));
+        assert!(!of_container(root.join("data/file")) && !of_container(root.join("link/file")));
+        assert!(of_container("/nowhere/file".into()));
     }
 
     #[test]

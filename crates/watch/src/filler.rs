@@ -35,6 +35,7 @@ use forerun_surface::failure::Failure;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RawDir, Statx, StatxFlags, openat, statx};
 use rustix::io::{Errno, ReadWriteFlags, preadv2};
 
+use crate::kernel::Paths;
 use crate::memory::Domain;
 use crate::process;
 use crate::sample::Ahead;
@@ -68,12 +69,12 @@ pub(crate) struct Listed {
 /// Names of a folder, which the loop and the filler share.
 pub(crate) type Listing = Arc<(Folder, Vec<Listed>)>;
 
-/// A file that was missed, by the path that its reader has for it, and the memory that it is read in.
+/// A file that was missed, and the memory that it is read in.
 #[derive(Debug)]
 pub(crate) struct Sought {
     pub(crate) event: Ahead,
     pub(crate) domain: Domain,
-    pub(crate) path: PathBuf,
+    pub(crate) paths: Paths,
 }
 
 /// The folder of a file, the number of its mount and the size of the folder itself.
@@ -174,7 +175,7 @@ fn find(sought: &Sought) -> Option<Found> {
         true => PathBuf::from("/"),
         false => PathBuf::from(format!("/proc/{process}/root")),
     };
-    let path = root.join(sought.path.strip_prefix("/").ok()?);
+    let path = root.join(sought.paths.0.strip_prefix("/").ok()?);
     let parent = path.parent()?;
     let wanted = StatxFlags::BASIC_STATS | StatxFlags::MNT_ID;
     let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
@@ -504,7 +505,7 @@ mod tests {
                 asked: 1,
             },
             domain: Domain::default(),
-            path: root.join("file"),
+            paths: (root.join("file"), None),
         };
         let own = std::process::id();
         let file = inode(&root.join("file"));

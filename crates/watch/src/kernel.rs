@@ -21,10 +21,14 @@ use crate::descriptors::{Descriptors, Found};
 use crate::exclude::Excludes;
 use crate::limit::{Limit, kernel_page};
 use crate::memory::Domain;
-use crate::process::{Program, is_idle, undeleted};
+use crate::mounts::Named;
+use crate::process::{Program, is_idle, shares_mounts, undeleted};
 use crate::small::Small;
 use crate::watch::{Counts, Watch, Watched, monotonic};
 use crate::windows::PAGE_BYTES;
+
+/// The path that a reader has for a file, and that on the file system, if it is known.
+pub(crate) type Paths = (PathBuf, Option<PathBuf>);
 
 /// See the [module](self).
 pub(crate) struct Running<'a> {
@@ -49,7 +53,7 @@ impl Running<'_> {
         at: usize,
         key: FileKey,
         event: &Ahead,
-    ) -> Result<(Program, Found, PathBuf), Cause> {
+    ) -> Result<(Program, Found, Paths), Cause> {
         // A process of another pid namespace has no number here.
         if event.process == 0 {
             return Err(Cause::OtherNamespace);
@@ -64,18 +68,21 @@ impl Running<'_> {
         let found = self.descriptors.find(event.process, key, event.index)?;
         let path = path_of(event.process, found.number);
         let inner = self.descriptors.inner(event.process, found.mount, &path);
-        let inner = inner.as_deref();
+        let file = Named {
+            device: key.device,
+            path: &path,
+            is_here: shares_mounts(event.process),
+            inner: inner.as_deref(),
+        };
         let below = &self.file_systems[at].below;
-        if !below.is_empty() && !below.iter().any(|below| below.has(&path, inner)) {
+        let mut all = below.iter();
+        if !below.is_empty() && !all.any(|below| below.has(file.path(), file.inner)) {
             return Err(Cause::Elsewhere);
         }
-        if self
-            .excludes
-            .are_true_of(&program, &path, (key.device, inner))
-        {
+        if self.excludes.are_true_of(&program, file) {
             return Err(Cause::Excluded);
         }
-        Ok((program, found, path))
+        Ok((program, found, (path, inner)))
     }
 
     /// Gives an open file, of this descriptor alone where one is named, this limit; it is held for as long as that takes.

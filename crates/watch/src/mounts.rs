@@ -52,9 +52,10 @@ impl Below {
         Some(Self { path, inner })
     }
 
-    /// Whether a file of its file system is below it: by the path that its reader has for it, or by that on the file system.
-    pub(crate) fn has(&self, path: &Path, inner: Option<&Path>) -> bool {
-        path.starts_with(&self.path) || inner.is_some_and(|inner| inner.starts_with(&self.inner))
+    /// Whether a file of its file system is below it: by a path that leads here, or by that on the file system.
+    pub(crate) fn has(&self, path: Option<&Path>, inner: Option<&Path>) -> bool {
+        path.is_some_and(|path| path.starts_with(&self.path))
+            || inner.is_some_and(|inner| inner.starts_with(&self.inner))
     }
 
     /// The folder or file of a path that is there, and its file system.
@@ -63,6 +64,25 @@ impl Below {
         let table = mounts::own_table().ok()?;
         let mount = mounts::mount_of(&absolute, &table, &mounts::mount_id)?;
         Some((packed(mount.device), Self::new(absolute, mount)?))
+    }
+}
+
+/// A file that is read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Named<'a> {
+    /// Its file system.
+    pub(crate) device: u32,
+    /// The path that its reader has for it, and whether that is a path of our mount namespace.
+    pub(crate) path: &'a Path,
+    pub(crate) is_here: bool,
+    /// That on its file system, if it is known.
+    pub(crate) inner: Option<&'a Path>,
+}
+
+impl<'a> Named<'a> {
+    /// The reader's path, as far as that tells the place: a container has a /data of its own.
+    pub(crate) fn path(&self) -> Option<&'a Path> {
+        (self.is_here || self.inner.is_none()).then_some(self.path)
     }
 }
 
@@ -199,16 +219,26 @@ mod tests {
         let line = b"30 1 8:1 /base /m rw - ext4 /dev/sda1 rw";
         let below = Below::new("/m/data".into(), &mounts::parse(line)[0]).unwrap();
         assert_eq!(below.inner, Path::new("/base/data"));
-        let has = |root: &str, path: &str| {
-            let inner = inner(root.as_ref(), "/srv".as_ref(), path.as_ref());
-            below.has(path.as_ref(), inner.as_deref())
+        let has_in = |is_here, root: &str, point: &str, path: &str| {
+            let inner = inner(root.as_ref(), point.as_ref(), path.as_ref());
+            let file = Named {
+                device: 1,
+                path: path.as_ref(),
+                is_here,
+                inner: inner.as_deref(),
+            };
+            below.has(file.path(), file.inner)
         };
+        let has = |root: &str, path: &str| has_in(true, root, "/srv", path);
         assert!(has("/base/data", "/srv/a") && has("/", "/srv/base/data/a"));
         assert!(
             has("/x", "/m/data/a"),
             "the mount of its reader is not known"
         );
         assert!(!has("/base/data2", "/srv/a") && !has("/", "/srv/data/a"));
+        let of_container = |root| has_in(false, root, "/m", "/m/data/a");
+        assert!(of_container("/base") && !of_container("/other"));
+        assert!(has_in(true, "/other", "/m", "/m/data/a"), "mounted over it");
         let (device, of) = Below::of(Path::new("/proc/self/fd")).unwrap();
         assert!(device > 0 && of.inner.starts_with(format!("/{}", std::process::id())));
     }

@@ -26,6 +26,7 @@ use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::sync::atomic::Ordering;
 
 use forerun_core::next_file::Place;
@@ -35,6 +36,7 @@ use forerun_surface::failure::Failure;
 
 use crate::filler::{Done, Filler, Folder, Found, Job, Listing, Sought};
 use crate::memory::Domain;
+use crate::mounts::Named;
 use crate::process::{Program, is_idle};
 use crate::sample::{Ahead, Cause as Why, Seeing};
 use crate::signals::Signals;
@@ -265,9 +267,17 @@ impl Watch {
         let listed = folder.listing.as_ref();
         let listed = listed.and_then(|listing| listing.1.get(place.entry as usize));
         let name = listed.map(|listed| OsStr::from_bytes(listed.name.to_bytes()));
-        let path = folder.at.named().join(name.unwrap_or_default());
-        // A folder whose place on the file system is excluded is not known.
-        !self.excludes.are_true_of(&program, &path, (0, None))
+        let named = folder.at.named();
+        let path = named.join(name.unwrap_or_default());
+        let inner = folder.inner.as_ref();
+        let inner = inner.map(|inner| inner.join(name.unwrap_or_default()));
+        let file = Named {
+            device: event.device,
+            path: &path,
+            is_here: named == folder.at.path,
+            inner: inner.as_deref(),
+        };
+        !self.excludes.are_true_of(&program, file)
     }
 
     fn account_missed(&mut self, place: Place, event: &Ahead) {
@@ -333,7 +343,7 @@ impl Watch {
         if event.process == 0 || !self.small.may_find() {
             return;
         }
-        let Ok((program, found, path)) = self.parts().1.reader_of(at, key, event) else {
+        let Ok((program, found, paths)) = self.parts().1.reader_of(at, key, event) else {
             return;
         };
         let bytes = found.bytes;
@@ -354,7 +364,7 @@ impl Watch {
             filler.put(Job::Find(Sought {
                 event,
                 domain,
-                path,
+                paths,
             }));
         }
     }
@@ -394,6 +404,8 @@ impl Watch {
         let Some(known) = self.small.folders.get_mut(&folder_key) else {
             return;
         };
+        let inner = sought.paths.1.as_deref().and_then(Path::parent);
+        known.inner = inner.map(Path::to_owned);
         known.used = event.time;
         if known.missed.len() < MISSED_MAX {
             known.missed.push(Missed {
@@ -428,6 +440,7 @@ impl Watch {
         self.small.numbers.insert(number, key);
         let known = Known {
             at,
+            inner: None,
             domain,
             number,
             missed: Vec::new(),

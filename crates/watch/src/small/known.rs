@@ -1,5 +1,6 @@
 //! A folder that is known: its listing in three orders, and the files that were read.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use forerun_core::Nanos;
@@ -20,6 +21,8 @@ pub(super) struct Missed {
 #[derive(Debug)]
 pub(super) struct Known {
     pub(super) at: Folder,
+    /// Its path on the file system, if it is known.
+    pub(super) inner: Option<PathBuf>,
     pub(super) domain: usize,
     pub(super) number: u32,
     pub(super) missed: Vec<Missed>,
@@ -133,6 +136,7 @@ mod tests {
         };
         let mut known = Known {
             at: at.clone(),
+            inner: None,
             domain: 0,
             number: 0,
             missed: Vec::new(),
