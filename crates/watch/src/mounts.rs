@@ -1,7 +1,8 @@
 //! Mounts: the file systems of the paths that are watched.
 //!
 //! Asked once at the start for each PATH, a folder, a file or a block device; what lies below it is found by
-//! [`below`](forerun_surface::below). A folder is watched with the files below it, a mount point with all files.
+//! [`below`](forerun_surface::below). A folder, a bind mount or a subvolume is watched with the files below it, the mount point
+//! of a whole file system with all files.
 
 use std::fs;
 use std::io;
@@ -115,12 +116,20 @@ pub fn file_system(path: &Path) -> Result<FileSystem, Failure> {
         None => mounts::mount_of(&absolute, &table, &mounts::mount_id).ok_or(NO_MOUNT),
     };
     let mount = mount.map_err(|no| Failure::unusable(path, no))?;
-    let is_all = device.is_some() || absolute == mount.point;
-    let below = (!is_all).then(|| Below::new(absolute, mount).ok_or(NO_MOUNT));
-    let below = below
-        .transpose()
-        .map_err(|no| Failure::unusable(path, no))?;
+    let below = match device {
+        Some(_) => Ok(None),
+        None => within(absolute, mount),
+    };
+    let below = below.map_err(|no| Failure::unusable(path, no))?;
     of_mount(mount, below).map_err(|why| Failure::unusable(path, why))
+}
+
+/// The folder or file that a path leads to; none for the whole file system. A bind mount, or a subvolume of btrfs, is a part.
+fn within(path: PathBuf, mount: &Mount) -> Result<Option<Below>, &'static str> {
+    if path == mount.point && mount.root == Path::new("/") {
+        return Ok(None);
+    }
+    Below::new(path, mount).map(Some).ok_or(NO_MOUNT)
 }
 
 /// Whether a mount is of this block device. btrfs has a number of its own, and a source that may be a link to the device.
@@ -212,6 +221,25 @@ mod tests {
         };
         assert!(is_of("btrfs", &path) && is_of("btrfs", &link));
         assert!(!is_of("ext4", &path), "its number is the device's");
+    }
+
+    #[test]
+    fn the_mount_of_a_whole_file_system_is_watched_as_a_whole() {
+        let of = |root: &str, path: &str| {
+            let line = format!("30 1 8:1 {root} /m rw - ext4 /dev/sda1 rw");
+            within(path.into(), &mounts::parse(line.as_bytes())[0])
+        };
+        assert_eq!(of("/", "/m"), Ok(None));
+        for (root, path, inner) in [
+            ("/", "/m/data", "/data"),
+            ("/part", "/m", "/part"),
+            ("/part", "/m/data", "/part/data"),
+        ] {
+            let below = of(root, path).unwrap().unwrap();
+            assert_eq!(below.path, Path::new(path));
+            assert_eq!(below.inner, Path::new(inner), "{root} {path}");
+        }
+        assert_eq!(of("/", "/other"), Err(NO_MOUNT));
     }
 
     #[test]
