@@ -16,6 +16,8 @@ const APART_MAX: usize = 256;
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Causes {
     bytes: HashMap<(Cause, u32), (String, u64)>,
+    /// Whether descriptors were lacking, as far as that was asked since the last tick.
+    is_lacking: Option<bool>,
 }
 
 /// Bytes of one process that were not steered for one cause.
@@ -34,7 +36,8 @@ pub struct NotSteered {
 impl Causes {
     /// So many more of a process.
     pub fn add(&mut self, cause: Cause, process: u32, bytes: u64) {
-        let cause = match is_of_lack(cause) {
+        let looks_so = matches!(cause, Cause::Ended | Cause::NoDescriptor | Cause::Closed);
+        let cause = match looks_so && *self.is_lacking.get_or_insert_with(is_lacking) {
             true => Cause::OutOfDescriptors,
             false => cause,
         };
@@ -46,6 +49,11 @@ impl Causes {
         let name = || (process::name_of(process).unwrap_or_default(), 0);
         let (_, of) = self.bytes.entry((cause, process)).or_insert_with(name);
         *of = of.saturating_add(bytes);
+    }
+
+    /// Once a second: whether descriptors are lacking is asked anew.
+    pub(crate) fn tick(&mut self) {
+        self.is_lacking = None;
     }
 
     /// Those there are, the most first.
@@ -77,12 +85,11 @@ impl Causes {
     }
 }
 
-/// Whether this is what a lack of descriptors looks like, and none is left.
-fn is_of_lack(cause: Cause) -> bool {
+/// Whether no descriptor is left.
+fn is_lacking() -> bool {
     const LACK: [Option<i32>; 2] = [Some(libc::EMFILE), Some(libc::ENFILE)];
-    let looks_so = matches!(cause, Cause::Ended | Cause::NoDescriptor | Cause::Closed);
-    let opened = || std::fs::File::open("/dev/null");
-    looks_so && opened().is_err_and(|error| LACK.contains(&error.raw_os_error()))
+    let opened = std::fs::File::open("/dev/null");
+    opened.is_err_and(|error| LACK.contains(&error.raw_os_error()))
 }
 
 #[cfg(test)]
@@ -102,7 +109,11 @@ mod tests {
             let mut test = Command::new(std::env::current_exe().unwrap());
             let ended = test.args(["--exact", name]).env(ALONE, "").output();
             let ended = ended.unwrap();
-            assert!(ended.status.success(), "{ended:?}");
+            let said = String::from_utf8_lossy(&ended.stdout);
+            assert!(
+                ended.status.success() && said.contains("1 passed"),
+                "{ended:?}"
+            );
             return;
         }
         let mut causes = Causes::default();
@@ -113,14 +124,18 @@ mod tests {
             ..before
         };
         setrlimit(Resource::Nofile, none).unwrap();
+        // The next tick asks, and no event before it.
+        causes.add(Cause::Ended, u32::MAX, 16);
+        causes.tick();
         causes.add(Cause::Ended, u32::MAX, 2);
         causes.add(Cause::NoDescriptor, u32::MAX, 4);
         causes.add(Cause::Idle, u32::MAX, 8);
         setrlimit(Resource::Nofile, before).unwrap();
+        causes.add(Cause::Closed, u32::MAX, 32);
         let expected = [
+            (Cause::OutOfDescriptors, 38),
+            (Cause::Ended, 17),
             (Cause::Idle, 8),
-            (Cause::OutOfDescriptors, 6),
-            (Cause::Ended, 1),
         ];
         assert_eq!(causes.most_first(), expected);
     }

@@ -433,6 +433,7 @@ impl Watch {
     /// Once a second.
     fn tick(&mut self) {
         self.finds = 0;
+        self.causes.tick();
         let now = self.now();
         self.bios.forget(Nanos(now.0.saturating_sub(FORGET)));
         self.look_at_disks();
