@@ -73,8 +73,11 @@ uninstall() {
     while read -r file; do
         case $file in
         */) ;;
-        # Of another PREFIX that was installed since.
-        */mount.forerun) [ "$(readlink "$DESTDIR$file")" != "$BINDIR/forerun" ] || rm -f "$DESTDIR$file" ;;
+        # One of another PREFIX that was installed since leads to no file of this one.
+        */mount.forerun)
+            target=$(readlink "$DESTDIR$file") || continue
+            ! grep -Fxq -e "$target" "$DESTDIR$MANIFEST" || rm -f "$DESTDIR$file"
+            ;;
         *) rm -f "$DESTDIR$file" ;;
         esac
     done < "$DESTDIR$MANIFEST"

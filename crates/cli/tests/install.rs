@@ -151,6 +151,29 @@ fn the_link_of_another_installation_stays_when_one_is_removed() {
 }
 
 #[test]
+fn the_link_goes_with_its_binary_however_the_folders_were_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let (binary, stage) = (folder.path().join("forerun"), folder.path().join("stage"));
+    program(&binary, "echo whole");
+    let link = stage.join("sbin/mount.forerun");
+    let with = |name, value, arguments: &[&Path]| {
+        let variables = [
+            ("DESTDIR", &*stage),
+            ("PREFIX", Path::new("/usr")),
+            (name, Path::new(value)),
+        ];
+        let done = run("install.sh", arguments, &variables);
+        assert!(done.status.success(), "{}", said(&done));
+    };
+    for (name, value) in [("PREFIX", "/usr/"), ("BINDIR", "/programs")] {
+        with(name, value, &[&binary]);
+        assert!(link.is_symlink(), "{name}={value}");
+        with("PREFIX", "/usr", &["--uninstall".as_ref()]);
+        assert!(!link.is_symlink(), "{name}={value}");
+    }
+}
+
+#[test]
 fn users_enter_the_folders_whatever_the_umask_of_the_one_who_installs() {
     let folder = tempfile::tempdir().unwrap();
     let stage = folder.path().join("stage");
