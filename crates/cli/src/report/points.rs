@@ -207,13 +207,20 @@ pub fn is_point(row: &Row) -> bool {
 /// The points of these rows, in their order.
 #[must_use]
 pub fn points(rows: &[&Row]) -> Vec<Point> {
-    let charts = names(rows, place, |row| {
+    let surroundings = |row: &Row| {
         let of = |name: &&str| Some(((*name).to_owned(), text(row, name)?));
-        SURROUNDINGS.iter().filter_map(of).collect()
-    });
+        // A row without the column has it not set either.
+        let all = SURROUNDINGS.iter().filter_map(of);
+        all.filter(|(_, value)| value != "false").collect()
+    };
+    let parts = |row: &&Row| (String::new(), place(row), surroundings(row));
+    let charts = names(rows.iter().map(parts).collect());
     let preset = |row: &Row| text(row, "preset").or_else(|| text(row, "policy"));
-    let preset = |row: &Row| preset(row).unwrap_or_default();
-    let lines = names(rows, preset, own);
+    let parts = |(row, chart): (&&Row, &String)| {
+        let preset = preset(row).unwrap_or_default();
+        (chart.clone(), preset, own(row))
+    };
+    let lines = names(rows.iter().zip(&charts).map(parts).collect());
     let all = rows.iter().zip(charts).zip(lines);
     all.map(|((row, chart), line)| point(row, chart, line))
         .collect()
@@ -243,29 +250,29 @@ fn plain(value: &Value) -> String {
         .map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// A name for each row: its base, and of its other parts those that differ among rows of the same base.
-fn names(
-    rows: &[&Row],
-    base: impl Fn(&Row) -> String,
-    parts: impl Fn(&Row) -> BTreeMap<String, String>,
-) -> Vec<String> {
-    let all: Vec<_> = rows.iter().map(|row| (base(row), parts(row))).collect();
-    let mut values: BTreeMap<(&str, &str), BTreeSet<Option<&str>>> = BTreeMap::new();
-    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-    let mut seen: BTreeMap<(&str, &str), usize> = BTreeMap::new();
-    for (base, parts) in &all {
-        *counts.entry(base).or_default() += 1;
+/// A group of rows, the base of the names in it, and their other parts.
+type Parts = (String, String, BTreeMap<String, String>);
+
+/// A name for each row: its base, and of its other parts those that differ among rows of the same group and base.
+fn names(all: Vec<Parts>) -> Vec<String> {
+    let mut values: BTreeMap<_, BTreeSet<&str>> = BTreeMap::new();
+    let mut counts: BTreeMap<_, usize> = BTreeMap::new();
+    let mut seen: BTreeMap<_, usize> = BTreeMap::new();
+    for (group, base, parts) in &all {
+        *counts.entry((group, base)).or_default() += 1;
         for (name, value) in parts {
-            values.entry((base, name)).or_default().insert(Some(value));
-            *seen.entry((base, name)).or_default() += 1;
+            let of = (group, base, name);
+            values.entry(of).or_default().insert(value);
+            *seen.entry(of).or_default() += 1;
         }
     }
-    let differs = |base: &str, name: &str| {
-        let of = (base, name);
-        values.get(&of).is_some_and(|values| values.len() > 1) || seen.get(&of) < counts.get(base)
-    };
-    let name = |(base, parts): &(String, BTreeMap<String, String>)| {
-        let parts = parts.iter().filter(|(name, _)| differs(base, name));
+    let name = |(group, base, parts): &Parts| {
+        let differs = |name| {
+            let of = (group, base, name);
+            values.get(&of).is_some_and(|values| values.len() > 1)
+                || seen.get(&of) < counts.get(&(group, base))
+        };
+        let parts = parts.iter().filter(|(name, _)| differs(name));
         parts.fold(base.clone(), |all, (name, value)| {
             format!("{all}, {} {value}", name.replace('_', " "))
         })
@@ -403,6 +410,32 @@ mod tests {
                 "{part}: {names:?}"
             );
         }
+    }
+
+    #[test]
+    fn rows_from_before_a_column_are_of_the_chart_in_which_it_is_false() {
+        let of = |writes: Value| {
+            let mut row = row(json!({"preset": "a", "trace": "t", "elapsed_ns": 1}));
+            row.insert("writes".to_owned(), writes);
+            row
+        };
+        let mut rows = [of(Value::Null), of(json!(false)), of(json!(true))];
+        rows[0].remove("writes");
+        let charts = points(&rows.iter().collect::<Vec<_>>());
+        let charts: Vec<_> = charts.into_iter().map(|point| point.chart).collect();
+        assert_eq!(charts, ["t", "t", "t, writes true"]);
+    }
+
+    #[test]
+    fn what_differs_between_charts_alone_is_in_no_name_of_a_line() {
+        let of = |trace: &str, block: u64| {
+            row(json!({"preset": "a", "trace": trace, "block_bytes": block, "elapsed_ns": 1}))
+        };
+        let rows = [of("t", 4096), of("s", 8192), of("r", 4096), of("r", 8192)];
+        let lines = points(&rows.iter().collect::<Vec<_>>());
+        let lines: Vec<_> = lines.into_iter().map(|point| point.line).collect();
+        let expected = ["a", "a", "a, block-bytes 4096", "a, block-bytes 8192"];
+        assert_eq!(lines, expected);
     }
 
     #[test]
