@@ -177,11 +177,15 @@ impl Arena {
     }
 
     /// Gives the pages that lie in these frames as a whole back to the system. Whatever the frames
-    /// held is gone: such a page reads as zeros until it is written. A refusal changes nothing.
+    /// held is gone: such a page reads as zeros until it is written. A refusal changes nothing, and a process without
+    /// the mapping nothing either.
     ///
     /// # Safety
     /// No thread reads or writes these frames until this returns, and their old bytes are of no use.
     pub(crate) unsafe fn discard(&self, run: Run) {
+        if !self.is_here() {
+            return;
+        }
         let frames = run.numbers();
         debug_assert!(frames.end <= self.frames);
         // SAFETY: no pointers are involved.
@@ -191,12 +195,17 @@ impl Arena {
         let first = bytes(frames.start).next_multiple_of(page);
         let end = bytes(frames.end) / page * page;
         if first < end {
-            // SAFETY: the range lies in the mapping, inside frames that the caller answers for.
+            // SAFETY: the range lies in this process's mapping, inside frames that the caller answers for.
             unsafe {
                 let base = self.base().add(first).cast();
                 libc::madvise(base, end - first, libc::MADV_DONTNEED);
             }
         }
+    }
+
+    /// Whether this process has the mapping. In that of a forked child others may lie there.
+    fn is_here(&self) -> bool {
+        std::process::id() == self.process
     }
 
     /// Size of a frame.
@@ -283,8 +292,7 @@ impl Arena {
 
 impl Drop for Arena {
     fn drop(&mut self) {
-        if std::process::id() != self.process {
-            // Other mappings of a child may lie there.
+        if !self.is_here() {
             return;
         }
         // SAFETY: the range is our mapping, and no pointer into it is left: targets
@@ -472,6 +480,30 @@ mod tests {
         let ours = maps.lines().skip_while(|line| is_ours(line) != Some(true));
         let flags = ours.into_iter().find(|line| line.starts_with("VmFlags:"));
         assert!(flags.unwrap().split_whitespace().any(|flag| flag == "dc"));
+    }
+
+    #[test]
+    fn a_process_without_the_mapping_discards_nothing() {
+        let run = Run {
+            first: Frame(0),
+            count: 8,
+        };
+        let mut arena = Arena::new(8, 65536).unwrap();
+        let first = arena.base();
+        let own = std::mem::replace(&mut arena.process, 0);
+        // SAFETY: the arena is used by this thread alone, and its first byte lies in it.
+        let kept = unsafe {
+            first.write(1);
+            arena.discard(run);
+            first.read()
+        };
+        arena.process = own;
+        // SAFETY: as above.
+        let discarded = unsafe {
+            arena.discard(run);
+            first.read()
+        };
+        assert_eq!((kept, discarded), (1, 0));
     }
 
     #[test]

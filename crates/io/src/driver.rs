@@ -148,7 +148,7 @@ impl Config {
     }
 }
 
-/// See the [module](self).
+/// See the [module](self). A child made by `fork` has neither its threads nor its memory and must not use it.
 pub struct Driver {
     engine_host: Arc<EngineHost>,
     stack: Stack,
