@@ -60,9 +60,9 @@ impl Driver {
     }
 }
 
-/// The blocks that bytes lie in; none if there are no bytes before the end.
+/// The blocks that bytes lie in; none if no bytes that can be read are there.
 fn run_of(reader: &Reader, offset: u64, bytes: u64, shift: u32) -> Option<AnnouncedRun> {
-    let end = offset.saturating_add(bytes).min(reader.size());
+    let end = offset.saturating_add(bytes).min(reader.readable());
     if offset >= end {
         return None;
     }

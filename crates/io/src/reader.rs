@@ -187,6 +187,11 @@ impl Reader {
         self.version.size()
     }
 
+    /// How many bytes of it can be read: all, unless it has grown past the largest that is opened.
+    pub(crate) fn readable(&self) -> u64 {
+        self.version.bytes()
+    }
+
     /// Whether bytes of the file lie there that cannot be read, because it has grown past the largest that is opened.
     fn is_past_numbers(&self, offset: u64) -> bool {
         offset >= self.engine_host.arena.file_bytes_max() && offset < self.size()

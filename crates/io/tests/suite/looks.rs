@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use forerun_core::{Bytes, preset};
 use forerun_io::arena::Target;
 use forerun_io::source::{Identity, Key};
-use forerun_io::{Config, Driver, Looks, Reader, Source, error, generated};
+use forerun_io::{Config, Driver, Error, Looks, Reader, Source, error, generated};
 
 const BYTES: u64 = 64 << 20;
 
@@ -358,4 +358,10 @@ fn a_file_that_grows_past_the_largest_that_is_opened_is_read_up_to_there_and_has
     for offset in [grown, u64::MAX] {
         assert_eq!(reader.read_at(&mut piece, offset).unwrap(), 0);
     }
+    // As of any file, no more are announced than there is room for.
+    let hinted = driver.hint([(&reader, 0, u64::MAX)]);
+    assert!(matches!(hinted, Err(Error::HintsFull { .. })), "{hinted:?}");
+    driver.hint([(&reader, end, u64::MAX)]).unwrap();
+    let ledger = driver.ledger();
+    assert_eq!((ledger.hints, ledger.refused_inputs), (1, 0));
 }
