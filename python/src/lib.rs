@@ -20,9 +20,9 @@
 //! | `simulate`, `sweep`, `own`, `reproduce` | runs and counts of the command line, sweeps, methods written in Python; a paper's claims |
 //!
 //! The interpreter is released around every read, open, hint and simulation, and held while a lock of this crate is held: a
-//! fork happens with the interpreter held, so that no such lock is ever copied locked (but those of [`calls`], which a child
-//! process does not use), nor PyO3's of objects that are dropped without it: those are [`deferred`]. Under a lock
-//! nothing is called, no exception is made and no object dropped: each may run Python code.
+//! fork happens with the interpreter held, so that no such lock is ever copied locked (but those of [`calls`] and of the
+//! files that [`hint`] opens, which a child process does not use), nor PyO3's of objects that are dropped without it: those
+//! are [`deferred`]. Under a lock nothing is called, no exception is made and no object dropped: each may run Python code.
 
 mod announced;
 mod buffer;

@@ -8,8 +8,8 @@
 //!             when_resident -- there --> +   when_resident
 //! ```
 //!
-//! Only `look_if_due` and `when_resident` look at the file, which of a [served](crate::served) one may
-//! take for ever; the others make no system call and wait for nothing.
+//! Only `look_if_due` and `read_awaited_at` look at the file, which of a [served](crate::served) one may
+//! take for ever; the others do not, and wait for nothing.
 
 use std::io;
 use std::sync::atomic::Ordering;
