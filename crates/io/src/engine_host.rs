@@ -183,20 +183,18 @@ impl EngineHost {
         let mut state = self.state.lock();
         let result = work(&mut state);
         if self.leave(state) {
-            // While another thread writes, these lines are for the next one that leaves.
-            self.journal.try_write(|| self.take_lines());
+            self.try_write_journal();
         }
         result
     }
 
-    /// Does something under the lock after the deferred inputs, on a thread of the driver: that one must not wait for the
-    /// writer of the journal, or all requests of its ring or device would.
-    fn on_own_thread<R>(&self, work: impl FnOnce(&mut EngineState) -> R) -> R {
+    /// Does something under the lock after the deferred inputs, perhaps on a thread of the driver: that one must not wait
+    /// for the writer of the journal, or all requests of its ring or device would. True if there are lines to write.
+    fn without_writing<R>(&self, work: impl FnOnce(&mut EngineState) -> R) -> (R, bool) {
         let mut state = self.state.lock();
         state.drain(&self.deferred);
         let result = work(&mut state);
-        self.leave(state);
-        result
+        (result, self.leave(state))
     }
 
     /// Does something under the lock after the deferred inputs.
@@ -222,11 +220,15 @@ impl EngineHost {
             self.alarm.set();
         }
         let journal_bytes = state.journal.as_ref().map_or(0, String::len);
-        if journal_bytes >= JOURNAL_MAX {
+        let journal_ends = journal_bytes >= JOURNAL_MAX;
+        if journal_ends {
             state.journal = None;
-            self.journal.ends_behind(journal_bytes);
         }
         drop(state);
+        if journal_ends {
+            // Without the lock: a log may call the driver, or wait.
+            self.journal.ends_behind(journal_bytes);
+        }
         for waiter in woken {
             guarded(|| waiter.wake());
         }
@@ -240,7 +242,7 @@ impl EngineHost {
 
     /// Some time has passed with requests in flight.
     pub(crate) fn look_for_hung(&self) {
-        self.on_own_thread(|state| {
+        self.without_writing(|state| {
             state.look_for_hung();
             if state.in_flight == 0 {
                 self.alarm.clear();
@@ -254,7 +256,7 @@ impl EngineHost {
     /// Looks at every frame once for pages that can be given back; the lock is free in between.
     pub(crate) fn give_back_surplus(&self) {
         for _ in 0..Trimming::turns(self.arena.frames()) {
-            self.on_own_thread(|_| ());
+            self.without_writing(|_| ());
         }
     }
 
@@ -332,16 +334,16 @@ impl EngineHost {
 
     /// Has the engine fetch blocks and calls once they are there (or would have to be asked for in
     /// earnest: the file changed, an error, the end of the run). Nothing is held until then. The call does not come if
-    /// the reader of this position has closed.
+    /// the reader of this position has closed. True if there are lines of the journal to write, by a thread of a program.
     pub(crate) fn call_when_there(
         &self,
         ask: &Ask,
         position: &Arc<Position>,
         wants: Wants,
         call: Call,
-    ) {
+    ) -> bool {
         let mut call = Some(call);
-        let is_open = self.after_deferred(|state| {
+        let (is_open, is_long) = self.without_writing(|state| {
             let is_open = state.is_open(ask.reader, position);
             if is_open
                 && !state.stopped
@@ -356,6 +358,7 @@ impl EngineHost {
         if let Some(call) = call.filter(|_| is_open) {
             call(FAILED);
         }
+        is_long
     }
 
     /// Queues an input for the next holder of the lock, or takes the lock if the queue says so.
@@ -375,9 +378,10 @@ impl EngineHost {
         state.forget_surplus(&self.deferred);
     }
 
-    /// Closes a reader, and forgets files that were closed long ago.
+    /// Closes a reader, and forgets files that were closed long ago. A call that a thread of the driver makes may have the
+    /// last reference to it.
     pub(crate) fn close(&self, reader: ReaderId, file: FileId) {
-        let abandoned = self.after_deferred(|state| {
+        let (abandoned, _) = self.without_writing(|state| {
             let abandoned = state.close(reader, file);
             self.forget_surplus(state);
             abandoned
@@ -488,7 +492,7 @@ impl EngineHost {
     fn completed(&self, mut request: Box<Request>, outcome: Outcome) {
         // Until the lock is free: the end of a source may wait, call the driver or panic.
         let source = request.source.clone();
-        let ended = self.on_own_thread(|state| {
+        let (ended, _) = self.without_writing(|state| {
             let Some(outcome) = Self::judge(state, &mut request, outcome) else {
                 state.fetches.push(request);
                 return None;

@@ -62,20 +62,22 @@ impl Segments {
         })
     }
 
-    /// Asks for segments until one is waited for, or all are there.
-    pub(crate) fn go_on(mut self: Box<Self>) {
+    /// Asks for segments until one is waited for, or all are there. True if there are lines of the journal to write:
+    /// not by the thread of an answer, which may be that of a ring.
+    pub(crate) fn go_on(mut self: Box<Self>) -> bool {
+        let mut is_long = false;
         while self.beyond > 0 {
             let meeting = Arc::new(Mutex::new(Meeting::Asked));
-            self.ask_until(meeting.clone());
+            is_long |= self.ask_until(meeting.clone());
             let mut at = meeting.lock();
             let Meeting::Answered(served) = *at else {
                 *at = Meeting::Left(self);
-                return;
+                return is_long;
             };
             drop(at);
             match self.after(served) {
                 Some(next) => self = next,
-                None => return,
+                None => return is_long,
             }
         }
         let Self {
@@ -86,10 +88,10 @@ impl Segments {
             call,
             ..
         } = *self;
-        engine_host.call_when_there(&ask, &position, wants, call);
+        is_long | engine_host.call_when_there(&ask, &position, wants, call)
     }
 
-    fn ask_until(&self, meeting: Arc<Mutex<Meeting>>) {
+    fn ask_until(&self, meeting: Arc<Mutex<Meeting>>) -> bool {
         let call = move |served| {
             let before = mem::replace(&mut *meeting.lock(), Meeting::Answered(served));
             if let Meeting::Left(segments) = before
@@ -99,7 +101,7 @@ impl Segments {
             }
         };
         self.engine_host
-            .call_when_there(&self.ask, &self.position, self.wants, Box::new(call));
+            .call_when_there(&self.ask, &self.position, self.wants, Box::new(call))
     }
 
     /// The segments behind the one that was answered; none if that one failed, which ends the wait.

@@ -41,7 +41,7 @@ impl EngineHost {
     }
 
     /// The lines that were gathered.
-    pub(super) fn take_lines(&self) -> String {
+    fn take_lines(&self) -> String {
         let mut state = self.state.lock();
         state.journal.as_mut().map(mem::take).unwrap_or_default()
     }
@@ -49,6 +49,11 @@ impl EngineHost {
     /// Writes the lines there are by now.
     pub(crate) fn write_journal(&self) {
         self.journal.write(|| self.take_lines());
+    }
+
+    /// The same, unless another thread writes: then these lines are for the next one that leaves.
+    pub(crate) fn try_write_journal(&self) {
+        self.journal.try_write(|| self.take_lines());
     }
 
     /// Writes the last lines and closes the journal.

@@ -86,8 +86,10 @@ impl Reader {
             };
             guarded(|| call(there));
         };
-        if let Some(segments) = self.segments(offset, bytes, fresh, wants, Box::new(call)) {
-            segments.go_on();
+        if let Some(segments) = self.segments(offset, bytes, fresh, wants, Box::new(call))
+            && segments.go_on()
+        {
+            self.engine_host.try_write_journal();
         }
     }
 

@@ -6,6 +6,7 @@
 
 use std::io::{self, Write};
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::{self, ThreadId};
 use std::time::Duration;
 
 use forerun_baselines::{METHODS, PRESETS};
@@ -150,4 +151,36 @@ fn a_writer_that_does_not_write_holds_up_one_thread_and_ends_the_journal() {
         Err(Error::Journal(error)) => assert_eq!(number(&error), Some(libc::ETIMEDOUT)),
         other => panic!("{other:?}"),
     }
+}
+
+/// Says which threads write.
+struct Writers(Sender<ThreadId>);
+
+impl Write for Writers {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let _ = self.0.send(thread::current().id());
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn no_thread_of_the_driver_writes_the_journal_while_it_asks_for_the_rest_of_bytes_that_are_awaited()
+{
+    const BYTES: u64 = 1 << 30;
+    let (tell, writers) = channel();
+    let settings = preset::default().settings(Bytes(1 << 20)).unwrap();
+    let driver = Driver::new(Config::new(settings).journal(Writers(tell))).unwrap();
+    let reader = driver.open_generated(1, 0, BYTES).unwrap();
+    let (come, came) = channel();
+    let call = move |there| come.send(there).unwrap();
+    reader.when_resident(0, BYTES as usize, true, call);
+    assert_eq!(came.recv(), Ok(true));
+    driver.finish().unwrap();
+    drop((reader, driver));
+    let here = thread::current().id();
+    assert!(writers.iter().all(|writer| writer == here));
 }
