@@ -400,7 +400,7 @@ impl Driver {
         self.engine_host.with(|state| state.awaited_max())
     }
 
-    /// The error that ended the writing of the journal, if one did. [`Driver::finish`] reports it, too.
+    /// The error that ended the writing of the journal, if one did. [`Driver::finish`] reports it, too, once.
     #[must_use]
     pub fn journal_error(&self) -> Option<std::io::Error> {
         self.engine_host.journal_error()
@@ -440,10 +440,12 @@ impl Driver {
 
     fn close(&self) -> Result<Ledger, Error> {
         let ledger = self.engine_host.ledger();
-        self.engine_host.close_journal().map_err(Error::Journal)?;
-        if let Some(tracer) = &self.stack.tracer {
-            tracer.flush().map_err(Error::Trace)?;
-        }
+        let journal = self.engine_host.close_journal();
+        // Also behind an error of the journal.
+        let tracer = self.stack.tracer.as_ref();
+        let trace = tracer.map_or(Ok(()), |tracer| tracer.flush());
+        journal.map_err(Error::Journal)?;
+        trace.map_err(Error::Trace)?;
         Ok(ledger)
     }
 }

@@ -82,14 +82,19 @@ impl JournalFile {
         }
     }
 
-    /// Closes the journal; the first error of any line.
+    /// Closes the journal; the first error of any line, once. Lines that were written before others were lost are
+    /// flushed.
     pub(crate) fn close(&self) -> io::Result<()> {
         let mut state = self.state.lock();
-        let failed = state.failed.take().or_else(|| self.error());
-        match (failed, state.write.take()) {
-            (Some(error), _) => Err(error),
+        let number = self.failed.swap(0, Ordering::Relaxed);
+        let flushed = match (state.failed.take(), state.write.take()) {
+            (Some(error), _) => return Err(error),
             (None, Some(mut write)) => write.flush(),
             (None, None) => Ok(()),
+        };
+        match number {
+            0 => flushed,
+            number => Err(io::Error::from_raw_os_error(number)),
         }
     }
 }

@@ -101,17 +101,18 @@ fn one_thread_and_a_logical_clock_write_the_same_journal_twice() {
     }
 }
 
-/// Says that it was asked for the first time, and writes nothing before it is let.
-struct Stuck(Sender<()>, Receiver<()>);
+/// Says what it is asked for, a flush or not, and writes nothing before it is let.
+struct Stuck(Sender<bool>, Receiver<()>);
 
 impl Write for Stuck {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let _ = self.0.send(());
+        let _ = self.0.send(false);
         let _ = self.1.recv();
         Ok(bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
+        let _ = self.0.send(true);
         Ok(())
     }
 }
@@ -143,6 +144,7 @@ fn a_writer_that_does_not_write_holds_up_one_thread_and_ends_the_journal() {
     let ended = read_until_it_ends().recv_timeout(BOUND);
     let is_stuck = stuck.try_recv().is_err();
     drop(open);
+    while stuck.recv().is_ok() {}
     assert_eq!((ended, is_stuck), (Ok(()), true));
     let number = |error: &io::Error| error.raw_os_error();
     let error = driver.journal_error();
@@ -151,6 +153,48 @@ fn a_writer_that_does_not_write_holds_up_one_thread_and_ends_the_journal() {
         Err(Error::Journal(error)) => assert_eq!(number(&error), Some(libc::ETIMEDOUT)),
         other => panic!("{other:?}"),
     }
+    assert!(was_asked.try_iter().any(|is_flush| is_flush));
+    // The error is reported once.
+    driver.finish().unwrap();
+}
+
+/// Has no room.
+struct Full;
+
+impl Write for Full {
+    fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+        Err(io::Error::from_raw_os_error(libc::ENOSPC))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Says that it was flushed.
+struct Flushed(Sender<()>);
+
+impl Write for Flushed {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let _ = self.0.send(());
+        Ok(())
+    }
+}
+
+#[test]
+fn the_trace_is_flushed_behind_an_error_of_the_journal_which_is_reported_once() {
+    let (tell, flushed) = channel();
+    let settings = preset::default().settings(Bytes(1 << 20)).unwrap();
+    let mut config = Config::new(settings).journal(Full);
+    config.lab.trace = Some(Box::new(Flushed(tell)));
+    let driver = Driver::new(config).unwrap();
+    assert!(matches!(driver.finish(), Err(Error::Journal(_))));
+    flushed.try_recv().unwrap();
+    driver.finish().unwrap();
 }
 
 /// Says which threads write.
