@@ -237,9 +237,13 @@ impl Unopened {
     /// The name of this number is announced next, if none behind it was.
     fn reach(&self, number: usize) {
         let mut turn = self.turn();
-        turn.announced = turn.announced.max(number);
+        let risen = number.saturating_sub(turn.announced);
+        turn.announced += risen;
         drop(turn);
-        self.moved.notify_all();
+        // So many more are near enough at most, each for one thread.
+        for _ in 0..risen.min(THREADS_MAX) {
+            self.moved.notify_one();
+        }
     }
 
     /// No other is opened.
