@@ -281,6 +281,17 @@ def test_bytes_of_a_file_without_a_buffer_stay_where_the_rest_fails(tmp_path, en
     assert file.tell() == 0 and file.readall() == b"begin"
 
 
+def test_the_size_is_asked_for_once_where_all_is_read(path, engine, content):
+    asked = []
+
+    class Asked(forerun.File):
+        size = property(lambda self: asked.append(1) or len(content))
+
+    with forerun.open(path, "rb", 0, engine=engine) as opened:
+        assert Asked(opened._handle, "asked").readall() == content
+    assert len(asked) == 1
+
+
 @pytest.mark.parametrize("buffering", [0, -1, 100])
 def test_a_pickled_file_goes_on_at_its_position(path, engine, content, buffering):
     file = forerun.open(path, "rb", buffering, engine=engine)

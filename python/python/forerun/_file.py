@@ -98,9 +98,11 @@ class File(ReadAt, io.RawIOBase):
 
     def readall(self) -> bytes:
         """All bytes from the position on."""
+        # The size once: a server may be asked for it. Behind the end there is little, or nothing.
+        length = max(self.size - self._handle.tell(), 1)
         parts: list[bytes] = []
         try:
-            while part := self._handle.read(max(self.size - self._handle.tell(), 1)):
+            while part := self._handle.read(length):
                 parts.append(part)
         except BaseException:
             self._handle.seek(-sum(map(len, parts)), os.SEEK_CUR)
