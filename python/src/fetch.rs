@@ -68,12 +68,10 @@ struct References {
 struct Held {
     /// None once the collector took it.
     function: Option<Py<PyAny>>,
-    /// The last calls that failed, of different places.
+    /// The last calls that failed, of different places: one for each request that may be under way at most. Each
+    /// explains all reads that it fails.
     failures: Vec<Failure>,
 }
-
-/// Most of them: one for each request that may be under way, if their number is the usual.
-const FAILURES_MAX: usize = 16;
 
 struct Failure {
     range: Range<u64>,
@@ -117,11 +115,24 @@ impl Failed {
         let find = |of: &Arc<Object>| {
             let references = of.references(py)?;
             let held = references.get().held();
-            let mut failures = held.failures.iter();
-            let failure = failures.find(|it| it.number == number && it.is_of(range))?;
-            Some(failure.exception.clone_ref(py))
+            held.cause(py, number, range)
         };
         objects.iter().rev().filter(is_same).find_map(find)
+    }
+}
+
+impl Held {
+    /// The exception with this number of the first call in this range.
+    fn cause(
+        &self,
+        py: Python<'_>,
+        number: i32,
+        range: &Range<u64>,
+    ) -> Option<Py<PyBaseException>> {
+        let failures = self.failures.iter();
+        let failures = failures.filter(|it| it.number == number && it.is_of(range));
+        let first = failures.min_by_key(|failure| failure.range.start)?;
+        Some(first.exception.clone_ref(py))
     }
 }
 
@@ -231,7 +242,8 @@ impl Object {
             let before = {
                 let mut held = references.get().held();
                 held.failures.push(failure);
-                (held.failures.len() > FAILURES_MAX).then(|| held.failures.remove(0))
+                let is_full = held.failures.len() > self.requests as usize;
+                is_full.then(|| held.failures.remove(0))
             };
             drop(before);
             failed.add(self);
@@ -257,7 +269,8 @@ impl Object {
         taken
     }
 
-    /// Makes the exception of the call with this number in the range of a read the cause of its reader's.
+    /// Makes the exception of the first call with this number in a range the cause of its reader's. It stays: other
+    /// readers may wait for the same bytes.
     pub(crate) fn explain(
         &self,
         py: Python<'_>,
@@ -266,13 +279,10 @@ impl Object {
         range: &Range<u64>,
         failed: Option<&Failed>,
     ) -> PyErr {
-        let is_it = |failure: &Failure| failure.number == number && failure.is_of(range);
-        let mut own = self.take_failures(py, is_it);
-        let cause = match own.pop() {
-            Some(own) => Some(own.exception),
-            None => failed.and_then(|failed| failed.of_another(py, self, number, range)),
-        };
-        if let Some(cause) = cause {
+        let own = self.references(py);
+        let own = own.and_then(|own| own.get().held().cause(py, number, range));
+        let another = || failed?.of_another(py, self, number, range);
+        if let Some(cause) = own.or_else(another) {
             let cause = PyErr::from_value(cause.into_bound(py).into_any());
             error.set_cause(py, Some(cause));
         }

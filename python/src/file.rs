@@ -114,18 +114,20 @@ impl Handle {
 
     /// Fills a buffer from an offset on: to its end, or that of the file.
     fn read_at(&self, py: Python<'_>, into: &mut [u8], offset: u64) -> PyResult<usize> {
-        let range = offset..offset.saturating_add(into.len() as u64);
-        self.read_with(py, &range, |running, reader| {
-            waiting::read_at(&running.driver, reader, into, offset)
-        })
+        let end = offset.saturating_add(into.len() as u64);
+        let mut taken = 0;
+        let read = self.read_with(py, |running, reader| {
+            waiting::read_at(&running.driver, reader, into, offset, &mut taken)
+        })?;
+        let failed_at = offset.saturating_add(taken as u64);
+        read.map_err(|error| self.failed(py, &error, &(failed_at..end)))
     }
 
     fn read_with(
         &self,
         py: Python<'_>,
-        range: &Range<u64>,
         mut read: impl FnMut(&Running, &Arc<Reader>) -> Ended + Send,
-    ) -> PyResult<usize> {
+    ) -> PyResult<io::Result<usize>> {
         loop {
             let reader = self.reader(py)?;
             let running = self.engine.get().running()?;
@@ -144,7 +146,7 @@ impl Handle {
                 ended
             })?;
             match ended {
-                Ended::Read(taken) => return taken.map_err(|error| self.failed(py, &error, range)),
+                Ended::Read(taken) => return Ok(taken),
                 Ended::Interrupted(interrupt) => return Err(interrupt),
                 // With the engine of this process.
                 Ended::Forked => {}
@@ -157,7 +159,7 @@ impl Handle {
         self.engine.get().running_now()?.announced.close(key)
     }
 
-    /// The error of a read of this range, as its reader sees it.
+    /// The error of a read, as its reader sees it: it failed where this range begins, and was of the rest.
     fn failed(&self, py: Python<'_>, error: &io::Error, range: &Range<u64>) -> PyErr {
         if is_over() {
             return over();
@@ -383,9 +385,10 @@ impl Handle {
         let at = turn.at();
         let read = |into: &mut [u8], offset: u64| {
             let range = offset..offset.saturating_add(into.len() as u64);
-            self.read_with(py, &range, |running, reader| {
+            let read = self.read_with(py, |running, reader| {
                 waiting::read_once(&running.driver, reader, into, offset)
-            })
+            })?;
+            read.map_err(|error| self.failed(py, &error, &range))
         };
         let line = self.lines.next(at, most.unwrap_or(usize::MAX), read)?;
         turn.set(at + line.len() as u64);

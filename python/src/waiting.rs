@@ -125,28 +125,29 @@ pub(crate) enum Ended {
 }
 
 /// Reads at an offset, as often as it takes: less than asked for is the end of the file, and an error behind
-/// bytes that were read is an error. The interpreter is not held.
+/// bytes that were read is an error; `taken` of them. The interpreter is not held.
 pub(crate) fn read_at(
     driver: &Driver,
     reader: &Arc<Reader>,
     into: &mut [u8],
     offset: u64,
+    taken: &mut usize,
 ) -> Ended {
     let is_awaited = is_awaited(driver, reader);
-    let mut taken = 0;
+    *taken = 0;
     loop {
-        let at = offset.saturating_add(taken as u64);
-        let left = &mut into[taken..];
+        let at = offset.saturating_add(*taken as u64);
+        let left = &mut into[*taken..];
         let read = match is_awaited {
             true => awaited(reader, left, at),
             false => Ended::Read(reader.read_at(left, at)),
         };
         match read {
             Ended::Read(Ok(read)) => {
-                taken += read;
+                *taken += read;
                 let end = at.saturating_add(read as u64);
-                if read == 0 || taken == into.len() || end >= reader.size() {
-                    return Ended::Read(Ok(taken));
+                if read == 0 || *taken == into.len() || end >= reader.size() {
+                    return Ended::Read(Ok(*taken));
                 }
             }
             other => return other,

@@ -458,3 +458,46 @@ def test_readers_side_by_side_get_the_exceptions_of_their_own_ranges(engine):
     for thread in threads:
         thread.join()
     assert causes == {at: f"[Errno {errno.EIO}] from {at}" for at in places}
+
+
+def test_all_readers_that_wait_for_a_call_get_its_exception(engine):
+    readers = 4
+
+    def fetch(_start, _end):
+        # Each of them waits in the engine by then.
+        while engine.ledger()["reads"] < readers:
+            time.sleep(0)
+        raise OSError(errno.EIO, "refused")
+
+    handle = Handle.fetched(engine, fetch, "awaited by all", "1", 1 << 40)
+    causes = []
+
+    def read():
+        with pytest.raises(OSError) as raised:
+            handle.pread(4096, 1 << 30)
+        causes.append(str(raised.value.__cause__))
+
+    threads = [threading.Thread(target=read) for _ in range(readers)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert causes == [f"[Errno {errno.EIO}] refused"] * readers
+
+
+def test_a_read_of_many_calls_gets_the_exception_of_the_first_that_failed_behind_its_bytes():
+    # So small that no more calls are made ahead than the exceptions that are kept.
+    engine = forerun.Engine(memory=4 << 20)
+    good = 1 << 20
+
+    def fetch(start, end):
+        if end <= good:
+            return bytes(end - start)
+        raise OSError(errno.EIO, "first" if start <= good else "behind")
+
+    for number in range(16):
+        handle = Handle.fetched(engine, fetch, f"many {number}", "1", 1 << 40, requests=64)
+        for at in (0, good):
+            with pytest.raises(OSError) as raised:
+                handle.pread(4 << 20, at)
+            assert str(raised.value.__cause__) == f"[Errno {errno.EIO}] first"
