@@ -185,19 +185,24 @@ impl Handle {
 
     /// Looks at the file; its size.
     fn look(&self, py: Python<'_>) -> PyResult<u64> {
-        let reader = self.reader(py)?;
-        let may_wait = reader.is_served() && reader.may_change();
-        let look = move || {
-            let looked = reader.look();
-            let size = reader.size();
-            drop(reader);
-            looked.map(|_| size)
-        };
-        let size = match may_wait {
-            true => waiting::interruptible(py, look)?,
-            false => released(py, look)?,
-        };
-        size.map_err(|error| self.failed(py, &error, &(0..0)))
+        loop {
+            let reader = self.reader(py)?;
+            let may_wait = reader.is_served() && reader.may_change();
+            let look = move || {
+                let looked = reader.look();
+                let size = reader.size();
+                drop(reader);
+                looked.map(|_| size)
+            };
+            let size = match may_wait {
+                true => waiting::unless_forked(py, look)?,
+                false => Some(released(py, look)?),
+            };
+            // In a child with the reader of this process.
+            if let Some(size) = size {
+                return size.map_err(|error| self.failed(py, &error, &(0..0)));
+            }
+        }
     }
 
     fn bytes_at<'py>(

@@ -11,8 +11,8 @@
 //!
 //! A look at the file (`fstat`) may wait for a server as well, and is made on another thread where it is due.
 //!
-//! The handler of a signal may fork, and the child go on: its read begins again with an engine of its own, and other
-//! calls are errors.
+//! The handler of a signal may fork, and the child go on: its read or look begins again with an engine of its own, and
+//! other calls are errors. Where no thread can be started, calls are made in place, and no interrupt ends them.
 //!
 //! The engine goes on with the fetch that nothing waits for any more, and keeps its blocks.
 //!
@@ -45,7 +45,7 @@ const LOST_MAX: u32 = 4;
 
 /// The end of a wait before that of the call.
 enum Stopped {
-    /// The exception of the signal's handler; no thread.
+    /// The exception of the signal's handler.
     Raised(PyErr),
     /// The signal's handler forked, and this is the child.
     Forked,
@@ -64,30 +64,50 @@ impl From<Stopped> for Ended {
 /// call goes on in a thread of its own, which must not run Python code, and its result is dropped.
 ///
 /// # Errors
-/// The exception of a signal's handler; no thread; the handler forked, and this is the child.
+/// The exception of a signal's handler; the handler forked, and this is the child.
 pub(crate) fn interruptible<T: Send + 'static>(
     py: Python<'_>,
     call: impl FnOnce() -> T + Send + 'static,
 ) -> PyResult<T> {
+    unless_forked(py, call)?.ok_or_else(forked_amid)
+}
+
+/// The same; none if the handler forked, and this is the child.
+pub(crate) fn unless_forked<T: Send + 'static>(
+    py: Python<'_>,
+    call: impl FnOnce() -> T + Send + 'static,
+) -> PyResult<Option<T>> {
     if !is_main_thread() {
-        return released(py, call);
+        return released(py, call).map(Some);
     }
-    released(py, || beside(call))?.map_err(|stopped| match stopped {
-        Stopped::Raised(error) => error,
-        Stopped::Forked => forked_amid(),
-    })
+    match released(py, || beside(call))? {
+        Ok(answer) => Ok(Some(answer)),
+        Err(Stopped::Raised(error)) => Err(error),
+        Err(Stopped::Forked) => Ok(None),
+    }
 }
 
 /// The same in the main thread, without the interpreter.
-fn beside<T: Send + 'static>(call: impl FnOnce() -> T + Send + 'static) -> Result<T, Stopped> {
-    let raised = |error: io::Error| Stopped::Raised(error.into());
+fn beside<T, Call>(call: Call) -> Result<T, Stopped>
+where
+    T: Send + 'static,
+    Call: FnOnce() -> T + Send + 'static,
+{
     let (ended, result) = channel();
+    // A thread that cannot be started would drop what it was given at once.
+    let (give, given) = channel::<Call>();
     let work = move || {
-        // It fails if nothing waits any more.
-        let _ = ended.send(call());
+        if let Ok(call) = given.recv() {
+            // It fails if nothing waits any more.
+            let _ = ended.send(call());
+        }
     };
     let thread = thread::Builder::new().name("forerun-call".into());
-    thread.spawn(work).map_err(raised)?;
+    if thread.spawn(work).is_err() {
+        return Ok(call());
+    }
+    // The thread waits for it.
+    let _ = give.send(call);
     let result = OfThisProcess::new(Mutex::new(result));
     loop {
         let result = result.get().ok_or(Stopped::Forked)?;

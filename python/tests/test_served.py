@@ -100,3 +100,66 @@ def test_an_interrupt_ends_calls_for_a_file_of_a_silent_server(served, call):
         assert said == [b"?", True] and served.says() == b"k"
         assert file.pread(4096, 4096) == CONTENT[4096:8192]
         assert file.size == len(CONTENT)
+
+
+BEGIN = """
+import os, resource, signal, sys, threading
+import forerun
+file = forerun.open(sys.argv[1], engine=forerun.Engine(memory=4 << 20), buffering=0)
+"""
+
+FORKS = """
+class Over(Exception):
+    pass
+def handler(*_):
+    child = os.fork()
+    if child:
+        print("forked", flush=True)
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+        raise Over
+    # It would wait for ever.
+    signal.alarm(600)
+signal.signal(signal.SIGUSR1, handler)
+print("open", flush=True)
+input()
+try:
+    size = file.size
+except Over:
+    os._exit(0)
+os._exit(0 if size == int(sys.argv[2]) else 1)
+"""
+
+
+def test_a_child_that_a_handler_of_a_signal_forks_amid_a_look_looks_again(served):
+    pipe = subprocess.PIPE
+    command = [sys.executable, "-c", BEGIN + FORKS, served.path, str(len(CONTENT))]
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as program:
+        assert program.stdout.readline() == "open\n"
+        served.tell(b"s")
+        assert served.says() == b"k"
+        program.stdin.write("\n")
+        program.stdin.flush()
+        assert served.says() == b"?"
+        program.send_signal(signal.SIGUSR1)
+        assert program.stdout.readline() == "forked\n"
+        served.tell(b"a")
+        assert program.stdout.readline() == "0\n"
+        assert program.wait(WAIT) == 0
+
+
+THREADLESS = """
+pages = int(open("/proc/self/statm").read().split()[0])
+most = pages * resource.getpagesize() + (1 << 20)
+resource.setrlimit(resource.RLIMIT_AS, (most, most))
+try:
+    threading.Thread(target=print).start()
+    print("a thread")
+except RuntimeError:
+    print(file.size)
+"""
+
+
+def test_a_file_is_looked_at_where_no_thread_can_be_started(served):
+    command = [sys.executable, "-c", BEGIN + THREADLESS, served.path]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=WAIT, check=False)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, f"{len(CONTENT)}\n", "")
