@@ -295,6 +295,11 @@ impl Advice<'_> {
         };
         let device = args
             .device_file
+    /// Whether it takes a mount: nothing read ahead, or the kernel's own readahead, is had without one.
+    fn is_mount(&self) -> bool {
+        !matches!(self.preset, NONE | KERNEL)
+    }
+
             .as_ref()
             .map_or(args.device.clone(), |path| path.display().to_string());
         let whole = size(whole_of(Bytes(self.bytes() as u64)));
@@ -308,12 +313,13 @@ impl Advice<'_> {
             ),
             format!("device: {device}"),
             format!(
-                "preset and memory: {} with {}, for which a mount takes {whole}{}{}",
+                "preset and memory: {} with {}{}{}",
                 self.preset,
                 memory(self.bytes()),
                 match self.preset {
-                    NONE => ": reading ahead does not help this load",
-                    _ => "",
+                    NONE => ": reading ahead does not help this load".to_owned(),
+                    KERNEL => String::new(),
+                    _ => format!(", for which a mount takes {whole}"),
                 },
                 match self.equals {
                     [] => String::new(),
@@ -331,11 +337,15 @@ impl Advice<'_> {
                 self.beside_kernel()
             ),
             format!("twice the memory: {}", self.other_memory(2.0)),
-            format!(
+        ];
+        if self.is_mount() {
+            lines.push(format!(
                 "half the memory: {}{}",
                 self.other_memory(0.5),
                 self.beyond()
-            ),
+            ));
+        }
+        lines.extend([
         ];
         if let Some(over) = of(self.place, Metric::OverBound) {
             let bound = self.place.bound.as_deref().unwrap_or("bound");
@@ -399,7 +409,7 @@ impl Advice<'_> {
         let Some(kernel) = self.at(KERNEL, 1.0).filter(|_| self.preset != KERNEL) else {
             return "it is the one advised: no mount is needed".to_owned();
         };
-        let verdict = if self.is_like(kernel) {
+        let verdict = if self.is_mount() && self.is_like(kernel) {
             ": a mount gains little"
         } else {
             ""

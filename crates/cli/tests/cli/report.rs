@@ -301,6 +301,27 @@ fn in_a_browser_the_page_fits_phones_and_desks_and_all_figures_are_drawn() {
 }
 
 #[test]
+fn where_reading_ahead_gains_nothing_none_is_advised_and_no_mount() {
+    let folder = Folder::new();
+    let mut trace = "time,block,bytes\n".to_owned();
+    let mut block = 1u64;
+    for at in 0..300 {
+        // Places that follow no other, far enough apart for no window to reach the next.
+        block = (block * 48_271) % 2_147_483_647;
+        let line = format!("{:.3},{},4096\n", f64::from(at) * 0.02, block % 1_000_000);
+        trace += &line;
+    }
+    let trace = folder.file("random.csv", trace.as_bytes());
+    let said = output_of(&format!("advise {trace} --device hdd --memory 16MiB"));
+    let preset = "preset and memory: none with 1 MiB: reading ahead does not help this load; as good with it: linux-2.6.24";
+    assert!(said.contains(preset), "{said}");
+    assert!(
+        !said.contains("mount --preset") && !said.contains("a mount"),
+        "{said}"
+    );
+}
+
+#[test]
 fn advice_names_a_preset_a_memory_and_the_kernel_beside_it_and_a_report_shows_it() {
     let folder = Folder::new();
     let trace = folder.name("video.csv");
