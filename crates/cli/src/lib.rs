@@ -35,6 +35,8 @@ pub mod profile_file;
 pub mod progress;
 pub mod report;
 #[cfg(feature = "files")]
+pub mod resident;
+#[cfg(feature = "files")]
 pub mod sources;
 #[cfg(feature = "files")]
 pub mod stack;

@@ -1,7 +1,8 @@
 //! The candidate `kernel`: plain buffered `pread(2)` on a cold page cache, Linux's own readahead.
 //!
 //! Called by `commands::bench`. Before a run the pages of each file are dropped with
-//! `POSIX_FADV_DONTNEED`, which needs no privilege and leaves other files alone. Requests and
+//! `POSIX_FADV_DONTNEED`, which needs no privilege and leaves other files alone. It drops no page that is
+//! mapped or of tmpfs, so a sample of places tells whether the files are cold. Requests and
 //! bytes are the block device's own counters over the run, so other users of the device are in
 //! them; hits, waste and memory are not shown by the kernel and stay empty.
 //!
@@ -21,6 +22,7 @@ use super::server;
 use super::{DeviceUse, Measured, SourceCache};
 use crate::failure::Failure;
 use crate::files::plain;
+use crate::resident::{self, RESIDENT_MAX};
 
 /// Sectors in `/sys/dev/block/*/stat` are of this size on every device.
 const SECTOR_BYTES: u64 = 512;
@@ -36,16 +38,12 @@ impl Source for File {
 /// # Errors
 /// A file that cannot be opened or read, or holds wrong bytes.
 pub fn run(plan: &Plan, bar: &ProgressBar) -> Result<Measured, Failure> {
-    // Of a whole workload each file is dropped first, and opened when its process comes.
+    let source_cache = drop_pages(plan)?;
+    // Of a whole workload each file is opened when its process comes.
     let files = match plan.whole {
-        Some(_) => {
-            for file in 1..plan.content.files().len() {
-                open_cold(plan, file)?;
-            }
-            vec![open_cold(plan, 0)?]
-        }
+        Some(_) => vec![open(plan, 0)?],
         None => {
-            let files = plan.readers.iter().map(|&file| open_cold(plan, file));
+            let files = plan.readers.iter().map(|&file| open(plan, file));
             files.collect::<Result<Vec<_>, _>>()?
         }
     };
@@ -72,7 +70,7 @@ pub fn run(plan: &Plan, bar: &ProgressBar) -> Result<Measured, Failure> {
         ledger: None,
         estimate: None,
         block_bytes: 4096,
-        source_cache: SourceCache::Dropped,
+        source_cache,
     })
 }
 
@@ -86,12 +84,27 @@ fn open(plan: &Plan, file: usize) -> Result<File, Failure> {
     File::open(path).map_err(|e| Failure::unusable(path, plain(&e)))
 }
 
-fn open_cold(plan: &Plan, file: usize) -> Result<File, Failure> {
+/// Drops the pages of all files, and says whether they are gone.
+fn drop_pages(plan: &Plan) -> Result<SourceCache, Failure> {
+    let count = plan.content.files().len();
+    (0..count).try_for_each(|file| drop_pages_of(plan, file))?;
+    let sizes = plan.content.files().iter().map(|file| file.bytes);
+    let paths = (0..count).map(|file| path_of(plan, file).to_owned());
+    let files: Vec<_> = paths.zip(sizes).collect();
+    if resident::percent("".as_ref(), &files) > RESIDENT_MAX {
+        return Ok(SourceCache::Buffered);
+    }
+    // The places that were looked at.
+    (0..count).try_for_each(|file| drop_pages_of(plan, file))?;
+    Ok(SourceCache::Dropped)
+}
+
+fn drop_pages_of(plan: &Plan, file: usize) -> Result<(), Failure> {
     let (path, file) = (path_of(plan, file), open(plan, file)?);
-    fadvise(&file, 0, None, Advice::DontNeed).map_err(|e| {
-        Failure::broken(path, format!("cannot be dropped from the page cache: {e}"))
-    })?;
-    Ok(file)
+    // Pages that were not written yet are not dropped. Where this fails, the sample tells.
+    let _ = file.sync_data();
+    fadvise(&file, 0, None, Advice::DontNeed)
+        .map_err(|e| Failure::broken(path, format!("cannot be dropped from the page cache: {e}")))
 }
 
 /// The device a file lies on, or the block device it is.

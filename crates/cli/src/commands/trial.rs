@@ -19,6 +19,7 @@ use crate::mount::budget::Budget;
 use crate::progress;
 use crate::quantity::{rough_size, size};
 use crate::sources::{address, check_anonymous};
+use crate::resident::RESIDENT_MAX;
 use crate::trial::choice::Rates;
 use crate::trial::files::{Chosen, Part};
 use crate::trial::side::{Engine, Kernel, Mount, Side};
@@ -42,9 +43,6 @@ const ONE_PERCENT: u32 = 30;
 
 /// The shortest useful run.
 const RUN_MIN: Duration = Duration::from_millis(100);
-
-/// More of the files than this still resident, and a run is not a cold one.
-const RESIDENT_MAX: usize = 25;
 
 /// Runs the command.
 ///

@@ -2,22 +2,18 @@
 //!
 //! `POSIX_FADV_DONTNEED` drops the clean pages of a file that no program has mapped. On a file
 //! system that is memory (tmpfs) nothing is dropped, and a trial would compare copying; so a sample
-//! of places is asked for with `RWF_NOWAIT`, which succeeds only where the page is still there.
+//! of places is looked at: [`crate::resident`].
 
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::IoSliceMut;
 use std::path::Path;
 
 use rustix::fs::{Advice, fadvise};
-use rustix::io::{ReadWriteFlags, preadv2};
 
 use super::files::{Chosen, Part};
 use crate::failure::Failure;
 use crate::files::plain;
-
-/// Places looked at: enough to tell a cached set of files from a cold one.
-const SAMPLES: usize = 64;
+use crate::resident;
 
 /// Drops the pages of these parts' files.
 ///
@@ -42,34 +38,7 @@ pub fn drop_pages(chosen: &Chosen, parts: &[Vec<Part>]) -> Result<(), Failure> {
 /// How much of the files is in the page cache, in percent of the places looked at.
 #[must_use]
 pub fn resident_percent(chosen: &Chosen) -> usize {
-    let step = (chosen.bytes() / SAMPLES as u64).max(1);
-    let (mut looked, mut resident, mut next, mut before) = (0, 0, step / 2, 0);
-    for (name, bytes) in &chosen.files {
-        let end = before + bytes;
-        if next < end
-            && let Ok(file) = File::open(chosen.folder.join(name))
-        {
-            while next < end {
-                looked += 1;
-                resident += usize::from(is_resident(&file, next - before));
-                next += step;
-            }
-        }
-        next = next.max(end);
-        before = end;
-    }
-    resident * 100 / looked.max(1)
-}
-
-fn is_resident(file: &File, offset: u64) -> bool {
-    let mut byte = [0];
-    let read = preadv2(
-        file,
-        &mut [IoSliceMut::new(&mut byte)],
-        offset,
-        ReadWriteFlags::NOWAIT,
-    );
-    read == Ok(1)
+    resident::percent(&chosen.folder, &chosen.files)
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ use super::advice::{Cell, Grid};
 use super::devices::Devices;
 use super::trying::{Trying, values};
 use crate::failure::Failure;
+use crate::resident::RESIDENT_MAX;
 use crate::trial::cold;
 use crate::trial::files::Chosen;
 use crate::trial::readers;
@@ -27,9 +28,6 @@ pub const TURNS: u32 = 2;
 
 /// The shortest useful run: a disk of 8 ms needs half of it for one window of 1 MiB of each of 20 readers.
 pub const RUN_MIN: Duration = Duration::from_secs(1);
-
-/// More of the files than this still resident, in percent, and a run is not a cold one.
-const RESIDENT_MAX: usize = 25;
 
 /// The plan of the measurement.
 #[derive(Debug)]

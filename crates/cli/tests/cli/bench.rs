@@ -5,6 +5,7 @@ use std::fs;
 
 use serde_json::Value;
 
+use super::skipped::skipped;
 use super::{Folder, bytes, forerun, output_of};
 
 const KEYS: [&str; 22] = [
@@ -148,6 +149,17 @@ fn a_shared_file_is_fetched_once() {
         "{:?}",
         rows[0]
     );
+}
+
+#[test]
+fn files_in_memory_are_not_said_to_be_dropped_from_the_page_cache() {
+    let Ok(folder) = tempfile::tempdir_in("/dev/shm") else {
+        skipped("needs /dev/shm");
+        return;
+    };
+    let path = folder.path().display();
+    let rows = rows(&format!("{path} --preset kernel --file-bytes 1MB"));
+    assert_eq!(rows[0]["source_cache"], "buffered");
 }
 
 #[test]
