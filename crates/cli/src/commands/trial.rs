@@ -26,6 +26,7 @@ use crate::trial::side::{Engine, Kernel, Mount, Side};
 use crate::trial::verdict::{self, Row};
 use crate::trial::{Prepare, TURNS, busy, cold, turns};
 use crate::tune::folder::Folder;
+use crate::tune::devices::Devices;
 
 #[cfg(feature = "object-store")]
 mod of_store;
@@ -74,6 +75,11 @@ fn of_files(args: &Try, environment: &Environment, told: &mut Told<'_>) -> Resul
     let chosen = Chosen::of(&args.path)?;
     let tunable = args.tuned.then(|| tuned::check(args)).transpose()?;
     check_seconds(args, &chosen, if args.tuned { 4 } else { 2 })?;
+    let folder = Folder::of(environment);
+    let watched = Devices::of(&args.path).ok();
+    if let Some(why) = watched.and_then(|devices| folder.taken(&devices.bdi)) {
+        return Err(Failure::unusable(&args.path, why));
+    }
     let rotational = rotational(&chosen.folder);
     told.text(&busy::warning().unwrap_or_default())?;
     let what = format!("Read cold, in turns, for at most {} s", args.seconds);
@@ -94,7 +100,6 @@ fn of_files(args: &Try, environment: &Environment, told: &mut Told<'_>) -> Resul
     let forerun = side(args, &chosen, told)?;
     let prepare = |parts: &[Vec<Part>]| cold::drop_pages(&chosen, parts);
     if let Some(devices) = tunable {
-        let folder = Folder::of(environment);
         return tuned::run(
             args,
             &chosen,

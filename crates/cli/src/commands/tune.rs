@@ -11,7 +11,6 @@ use std::time::Duration;
 
 use forerun_core::Bytes;
 use forerun_surface::undo::knob::Knob;
-use forerun_surface::undo::record::Record;
 
 use crate::args::{ListFormat, Tune};
 use crate::environment::Environment;
@@ -25,7 +24,7 @@ use crate::tune::advice::{self, Grid};
 use crate::tune::applied::{self, Applied};
 use crate::tune::costs::Costs;
 use crate::tune::devices::Devices;
-use crate::tune::folder::Folder;
+use crate::tune::folder::{Alone, Folder};
 use crate::tune::measured::Plan;
 use crate::tune::report::{Report, undone};
 use crate::tune::trying::{self, Trying, values};
@@ -42,10 +41,10 @@ pub fn run(args: &Tune, environment: &Environment, out: &mut dyn Write) -> Resul
     if args.undo {
         let knobs = all_knobs(&devices);
         check_writable("--undo", &knobs)?;
-        let undone = undone(&applied::undo(&folder, &knobs)?, args.format);
+        let undone = undone(&applied::undo(&folder, &devices.bdi, &knobs)?, args.format);
         return undone.and_then(|text| print(out, &text));
     }
-    let tuned = Tuning::new(args, &devices, &folder)?;
+    let mut tuned = Tuning::new(args, &devices, &folder)?;
     let costs = match &args.profile {
         Some(path) => Costs::load(path)?,
         None => Costs::measure(&args.path, &devices)?,
@@ -56,6 +55,8 @@ pub fn run(args: &Tune, environment: &Environment, out: &mut dyn Write) -> Resul
         print(out, &busy::warning().unwrap_or_default())?;
     }
     let measured = tuned.measure()?;
+    // What is applied takes the lock of the bdi anew.
+    tuned.trial = None;
     let grid = measured.as_ref().unwrap_or(&simulated);
     let advised = grid.settings[grid.advised(&tuned.present)].clone();
     let applied = match args.apply {
@@ -122,16 +123,6 @@ struct Tuning<'a> {
     trial: Option<(Chosen, &'a Tune, Alone)>,
 }
 
-/// The lock of a bdi. A watch sets the same read-ahead for moments, and each would take the other's value for an
-/// administrator's.
-struct Alone(Record);
-
-impl Drop for Alone {
-    fn drop(&mut self) {
-        self.0.remove();
-    }
-}
-
 impl<'a> Tuning<'a> {
     /// Checks the arguments before minutes of measuring.
     fn new(args: &'a Tune, devices: &'a Devices, folder: &'a Folder) -> Result<Self, Failure> {
@@ -148,6 +139,7 @@ impl<'a> Tuning<'a> {
         let knobs = all_knobs(devices);
         if args.apply {
             check_writable("--apply", &knobs)?;
+            drop(folder.alone(&devices.bdi)?);
         }
         if let Some(seconds) = args.measure {
             check_writable("--measure", &knobs)?;
@@ -160,8 +152,8 @@ impl<'a> Tuning<'a> {
                 return Err(Failure::unusable(&args.path, why));
             }
             tuned.plan(&chosen, args, seconds).check()?;
-            let alone = Record::of_bdi(&folder.path(""), &devices.bdi, [])?;
-            tuned.trial = Some((chosen, args, Alone(alone)));
+            let alone = folder.alone(&devices.bdi)?;
+            tuned.trial = Some((chosen, args, alone));
         }
         Ok(tuned)
     }
@@ -260,7 +252,7 @@ fn apply(folder: &Folder, devices: &Devices, advised: &Setting) -> Result<Vec<Ap
     values.retain(|(knob, value)| knob.read().map_or(true, |present| &present != value));
     match values.is_empty() {
         true => Ok(Vec::new()),
-        false => applied::apply(folder, &values),
+        false => applied::apply(folder, &devices.bdi, &values),
     }
 }
 

@@ -28,8 +28,13 @@ pub struct Applied {
 /// Sets values for good.
 ///
 /// # Errors
-/// A value that is refused; those before it are put back.
-pub fn apply(folder: &Folder, values: &[(Knob, String)]) -> Result<Vec<Applied>, Failure> {
+/// A watch steers the read-ahead of this bdi; or a value is refused: those before it are put back.
+pub fn apply(
+    folder: &Folder,
+    bdi: &str,
+    values: &[(Knob, String)],
+) -> Result<Vec<Applied>, Failure> {
+    let _alone = folder.alone(bdi)?;
     let _lock = folder.lock()?;
     trying::clear(folder);
     let path = folder.path(NAME);
@@ -89,8 +94,13 @@ fn undo_all(done: &[Applied]) {
 /// Puts the values of these files back, and forgets them.
 ///
 /// # Errors
-/// None of them was applied since the boot.
-pub fn undo(folder: &Folder, knobs: &[Knob]) -> Result<Vec<(Change, Restored)>, Failure> {
+/// A watch steers the read-ahead of this bdi, or none of them was applied since the boot.
+pub fn undo(
+    folder: &Folder,
+    bdi: &str,
+    knobs: &[Knob],
+) -> Result<Vec<(Change, Restored)>, Failure> {
+    let _alone = folder.alone(bdi)?;
     let _lock = folder.lock()?;
     trying::clear(folder);
     let path = folder.path(NAME);
@@ -122,6 +132,8 @@ mod tests {
     use crate::environment::Environment;
     use forerun_surface::undo::knob::{READ_AHEAD, SCHEDULER};
 
+    const BDI: &str = "8:0";
+
     fn knob(folder: &Path, name: &str, value: &str) -> Knob {
         fs::create_dir_all(folder).unwrap();
         let knob = Knob::new(folder.join(name));
@@ -143,26 +155,26 @@ mod tests {
         let a = knob(&dir.path().join("a"), READ_AHEAD, "128");
         let b = knob(&dir.path().join("b"), READ_AHEAD, "8192");
         let set = |value: &str| {
-            apply(&folder, &[(a.clone(), value.to_owned())]).unwrap();
+            apply(&folder, BDI, &[(a.clone(), value.to_owned())]).unwrap();
         };
         set("1024");
         set("2048");
-        apply(&folder, &[(b.clone(), "512".to_owned())]).unwrap();
-        let restored = undo(&folder, std::slice::from_ref(&a)).unwrap();
+        apply(&folder, BDI, &[(b.clone(), "512".to_owned())]).unwrap();
+        let restored = undo(&folder, BDI, std::slice::from_ref(&a)).unwrap();
         assert_eq!((restored.len(), &restored[0].1), (1, &Restored::Back));
         assert_eq!(
             (a.read().unwrap(), b.read().unwrap()),
             ("128".into(), "512".into())
         );
         assert!(matches!(
-            undo(&folder, std::slice::from_ref(&a)),
+            undo(&folder, BDI, std::slice::from_ref(&a)),
             Err(Failure::Usage(_))
         ));
         // A value that an administrator set in between comes back, not the one of before that.
         set("1024");
         fs::write(a.path(), "4096").unwrap();
         set("2048");
-        undo(&folder, std::slice::from_ref(&a)).unwrap();
+        undo(&folder, BDI, std::slice::from_ref(&a)).unwrap();
         assert_eq!(a.read().unwrap(), "4096");
     }
 
@@ -173,8 +185,33 @@ mod tests {
         let a = knob(dir.path(), READ_AHEAD, "128");
         let gone = Knob::new(dir.path().join("gone").join(SCHEDULER));
         let values = [(a.clone(), "1024".to_owned()), (gone, "bfq".to_owned())];
-        apply(&folder, &values).unwrap_err();
+        apply(&folder, BDI, &values).unwrap_err();
         assert_eq!(a.read().unwrap(), "128");
-        assert!(matches!(undo(&folder, &[a]), Err(Failure::Usage(_))));
+        assert!(matches!(undo(&folder, BDI, &[a]), Err(Failure::Usage(_))));
+    }
+
+    #[test]
+    fn nothing_is_applied_or_undone_beside_a_process_that_changes_the_same() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = folder(dir.path());
+        let a = knob(dir.path(), READ_AHEAD, "128");
+        let values = [(a.clone(), "1024".to_owned())];
+        let watch = folder.alone(BDI).unwrap();
+        for refused in [
+            apply(&folder, BDI, &values).unwrap_err(),
+            undo(&folder, BDI, std::slice::from_ref(&a)).unwrap_err(),
+        ] {
+            let process = format!("(process {})", std::process::id());
+            let said = refused.to_string();
+            assert!(
+                said.contains("bdi 8:0 is changed by ") && said.contains(&process),
+                "{said}"
+            );
+        }
+        assert_eq!(a.read().unwrap(), "128");
+        apply(&folder, "8:16", &values).unwrap();
+        drop(watch);
+        undo(&folder, BDI, std::slice::from_ref(&a)).unwrap();
+        assert_eq!(a.read().unwrap(), "128");
     }
 }

@@ -7,6 +7,7 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
+use forerun_surface::undo::record::{Record, taken};
 use rustix::fs::{FlockOperation, flock};
 
 use crate::environment::Environment;
@@ -20,6 +21,17 @@ pub struct Folder(PathBuf);
 /// Only one process changes settings at a time: while this lives, this one.
 #[derive(Debug)]
 pub struct Lock(#[expect(dead_code, reason = "held, and let go when it is closed")] File);
+
+/// The lock of a bdi. A watch sets the same read-ahead for moments, and each would take the other's value for an
+/// administrator's.
+#[derive(Debug)]
+pub struct Alone(Record);
+
+impl Drop for Alone {
+    fn drop(&mut self) {
+        self.0.remove();
+    }
+}
 
 impl Folder {
     /// That of this machine.
@@ -45,6 +57,20 @@ impl Folder {
         };
         let there = fs::read_dir(&self.0).into_iter().flatten().flatten();
         there.map(|entry| entry.path()).filter(is_tried).collect()
+    }
+
+    /// Keeps other processes from changing the read-ahead of a bdi while the lock lives.
+    ///
+    /// # Errors
+    /// Another process changes it, by its name; or the folder cannot be made.
+    pub fn alone(&self, bdi: &str) -> Result<Alone, Failure> {
+        Record::of_bdi(&self.0, bdi, []).map(Alone)
+    }
+
+    /// That another process changes the read-ahead of a bdi, in words; none as well where this user may not see it.
+    #[must_use]
+    pub fn taken(&self, bdi: &str) -> Option<String> {
+        taken(&self.0, bdi)
     }
 
     /// Waits for no other process.

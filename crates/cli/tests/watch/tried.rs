@@ -36,6 +36,27 @@ fn a_trial_of_settings_and_a_watch_of_one_disk_exclude_each_other() {
     let (code, said) = failed(&disk, &words);
     let process = format!("`forerun watch` (process {})", watching.child.id());
     assert!(code == Some(2) && said.contains(&process), "{said}");
+    let profile = profile.to_str().unwrap();
+    for words in [
+        &[
+            "tune",
+            point,
+            "--readers",
+            "1",
+            "--apply",
+            "--profile",
+            profile,
+        ][..],
+        &["tune", point, "--undo"],
+        &["try", point],
+        &["try", point, "--tuned"],
+    ] {
+        let (code, said) = failed(&disk, words);
+        assert!(
+            code == Some(2) && said.contains(&process),
+            "{words:?}: {said}"
+        );
+    }
     watching.end();
     assert_eq!(disk.kib(), 128);
 }

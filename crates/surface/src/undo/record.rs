@@ -137,13 +137,10 @@ impl Record {
     ) -> Result<Self, Failure> {
         let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
         made.map_err(|error| Failure::unusable(folder, plain(&error)))?;
-        let path = folder.join(format!("watch-{bdi}"));
+        let path = path_of_bdi(folder, bdi);
         Self::create(&path, knobs).map_err(|error| match error.kind() {
             io::ErrorKind::WouldBlock => {
-                let holder = holder(&path).unwrap_or_else(|| "another process".to_owned());
-                let why = format!(
-                    "the read-ahead of bdi {bdi} is changed by {holder}: end it first, by SIGTERM (`kill`)"
-                );
+                let why = taken(folder, bdi).unwrap_or_else(|| taken_by(bdi, "another process"));
                 Failure::unusable(&path, why)
             }
             _ => Failure::unusable(&path, plain(&error)),
@@ -279,6 +276,20 @@ impl Record {
             .set_len(((self.changes.len() + 1) * SLOT) as u64)?;
         (0..self.changes.len()).try_for_each(|at| self.write(at))
     }
+}
+
+fn path_of_bdi(folder: &Path, bdi: &str) -> PathBuf {
+    folder.join(format!("watch-{bdi}"))
+}
+
+/// That another process has the record of a bdi, in words; none as well where this user may not see it.
+#[must_use]
+pub fn taken(folder: &Path, bdi: &str) -> Option<String> {
+    holder(&path_of_bdi(folder, bdi)).map(|holder| taken_by(bdi, &holder))
+}
+
+fn taken_by(bdi: &str, holder: &str) -> String {
+    format!("the read-ahead of bdi {bdi} is changed by {holder}: end it first, by SIGTERM (`kill`)")
 }
 
 /// The process that has a file locked, by its command: `7: FLOCK  ADVISORY  WRITE 3568 00:1b:99 0 EOF` in the list of locks.

@@ -16,7 +16,7 @@ use crate::trial::choice::{self, Way};
 use crate::trial::cold;
 use crate::trial::files::Chosen;
 use crate::trial::side::{Kernel, Side};
-use crate::trial::tuned::Tuned;
+use crate::trial::tuned::{Tuned, Unwatched};
 use crate::trial::watched::Watched;
 use crate::tune::Setting;
 use crate::tune::costs::Costs;
@@ -41,6 +41,9 @@ pub(super) fn run(
     (kernel, forerun): (&Kernel, &dyn Side),
     told: &mut Told<'_>,
 ) -> Result<(), Failure> {
+    let bdi = devices.bdi.clone();
+    // A watch that runs would be found after the minutes that the costs take.
+    drop(folder.alone(&bdi)?);
     let (costs, setting) = best(args, chosen, &devices)?;
     let (switching, rate) = (
         rough_duration(costs.switching),
@@ -71,9 +74,15 @@ pub(super) fn run(
         }
     };
     let prepare = |parts: &[Vec<_>]| cold::drop_pages(chosen, parts);
-    let mut sides: Vec<&dyn Side> = vec![kernel, &tuned];
+    let unwatched = |side| Unwatched {
+        side,
+        folder,
+        bdi: &bdi,
+    };
+    let (kernel, tuned, forerun) = (unwatched(kernel), unwatched(&tuned), unwatched(forerun));
+    let mut sides: Vec<&dyn Side> = vec![&kernel, &tuned];
     sides.extend(watched.as_ref().map(|watched| watched as &dyn Side));
-    sides.push(forerun);
+    sides.push(&forerun);
     let all = rates(args, chosen, &sides, &prepare)?;
     let rule = format!("forerun tune {}", quoted(&args.path));
     let ways = [
