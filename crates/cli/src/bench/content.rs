@@ -11,10 +11,12 @@ use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use forerun_io::generated;
+use rustix::fs::statvfs;
 
 use crate::failure::Failure;
 use crate::files::{self, NewFile, plain};
 use crate::progress;
+use crate::quantity::rough_size;
 use crate::sources::{Sources, address};
 
 /// Files are made in pieces of this size.
@@ -97,29 +99,56 @@ impl Content {
     }
 
     /// The files that stay in a directory for later benches, as a shell names them, and how many
-    /// bytes they have; none if no directory was given.
+    /// bytes they have; none if there are none.
     #[must_use]
     pub fn left_behind(&self) -> Option<(String, u64)> {
-        let mut made = self.files.iter().filter(|file| file.index.is_some());
-        let folder = made
-            .clone()
-            .find_map(|file| file.path.as_deref()?.parent())?;
+        let folder = self.folder()?;
+        let made = self.files.iter().filter(|file| file.index.is_some());
+        let there = made.filter_map(|file| fs::metadata(file.path.as_deref()?).ok());
+        let bytes = there.map(|there| there.len()).reduce(u64::saturating_add)?;
         let names = folder.join(format!("forerun-bench-{}-*", self.seed));
-        let bytes = made.try_fold(0u64, |sum, file| sum.checked_add(file.bytes));
-        Some((names.display().to_string(), bytes.unwrap_or(u64::MAX)))
+        Some((names.display().to_string(), bytes))
+    }
+
+    /// The directory in which files are made.
+    fn folder(&self) -> Option<&Path> {
+        let mut made = self.files.iter().filter(|file| file.index.is_some());
+        made.find_map(|file| file.path.as_deref()?.parent())
+    }
+
+    /// Makes sure that the directory has room for so much.
+    fn check_space(&self, bytes: u64) -> Result<(), Failure> {
+        let Some((folder, told)) = self
+            .folder()
+            .and_then(|folder| Some((folder, statvfs(folder).ok()?)))
+        else {
+            return Ok(());
+        };
+        let free = told.f_bavail.saturating_mul(told.f_frsize);
+        match bytes > free {
+            true => {
+                let [bytes, free] = [bytes, free].map(|bytes| rough_size(bytes as f64));
+                let why =
+                    format!("{bytes} of files to make, and {free} are free: must be at most that");
+                Err(Failure::unusable(folder, why))
+            }
+            false => Ok(()),
+        }
     }
 
     /// Makes the files that should lie in a directory and do not.
     ///
     /// # Errors
-    /// A file that cannot be written, or is there with another size.
+    /// A file that cannot be written, or is there with another size; no room for all.
     pub fn make(&self) -> Result<(), Failure> {
         let wanted: Vec<_> = self
             .files
             .iter()
             .filter_map(missing)
             .collect::<Result<_, _>>()?;
-        let bytes = wanted.iter().map(|(_, _, bytes)| bytes).sum();
+        let sizes = wanted.iter().map(|(_, _, bytes)| *bytes);
+        let bytes = sizes.fold(0, u64::saturating_add);
+        self.check_space(bytes)?;
         let bar = progress::bytes("making files", Some(bytes));
         for (path, index, bytes) in wanted {
             make_one(path, self.seed, index, bytes, &|n| bar.inc(n))?;

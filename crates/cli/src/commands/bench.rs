@@ -4,7 +4,7 @@
 //! A run is defined in `bench`; here is the order of things, the progress bar and which kind of run
 //! each needs.
 
-use std::io::Write;
+use std::io::{Write, stderr};
 
 use forerun_io::source::file::raise_descriptor_limit;
 use indicatif::ProgressBar;
@@ -24,6 +24,19 @@ use crate::quantity::rough_size;
 pub fn run(args: &Bench, out: &mut dyn Write) -> Result<(), Failure> {
     let plan = Plan::new(args)?;
     raise_descriptor_limit();
+    let ended = measure(&plan, args, out);
+    // On a failure, too: they may be large.
+    if !matches!(ended, Err(Failure::Usage(_)))
+        && let Some((names, bytes)) = plan.content.left_behind()
+    {
+        let bytes = rough_size(bytes as f64);
+        let _ = writeln!(stderr(), "{bytes} stay for the next bench: {names}");
+    }
+    ended
+}
+
+/// Makes the files, runs all and prints the rows.
+fn measure(plan: &Plan, args: &Bench, out: &mut dyn Write) -> Result<(), Failure> {
     plan.content.make()?;
     let bytes = plan.bytes_asked()?;
     let mut runs: Vec<Vec<Measured>> = vec![Vec::new(); plan.entrants.len()];
@@ -31,29 +44,18 @@ pub fn run(args: &Bench, out: &mut dyn Write) -> Result<(), Failure> {
         for (entrant, runs) in plan.entrants.iter().zip(&mut runs) {
             let what = format!("{} {}/{}", entrant.name(), turn + 1, plan.runs);
             let bar = progress::bytes(&what, bytes);
-            runs.push(one(&plan, entrant, &bar)?);
+            runs.push(one(plan, entrant, &bar)?);
             bar.finish_and_clear();
         }
     }
     let rows = plan.entrants.iter().zip(&mut runs);
     let rows: Vec<Row> = rows
-        .filter_map(|(e, runs)| Row::new(e, &plan, runs))
+        .filter_map(|(e, runs)| Row::new(e, plan, runs))
         .collect();
     report::print(&rows, args.format, out)?;
-    if args.format != Format::Table {
-        return Ok(());
-    }
-    if let Some(hints) = plan.hints {
-        announce(&plan, hints, out)?;
-    }
-    match plan.content.left_behind() {
-        Some((names, bytes)) => {
-            let bytes = rough_size(bytes as f64);
-            let line = format!("\n{bytes} stay for the next bench: {names}\n");
-            out.write_all(line.as_bytes())
-                .map_err(|e| Failure::output(&e))
-        }
-        None => Ok(()),
+    match plan.hints {
+        Some(hints) if args.format == Format::Table => announce(plan, hints, out),
+        _ => Ok(()),
     }
 }
 

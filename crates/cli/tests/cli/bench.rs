@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::process::Command;
 
 use serde_json::Value;
+use snapbox::cmd::cargo_bin;
 
 use super::skipped::skipped;
 use super::{Folder, bytes, forerun, output_of};
@@ -149,6 +151,23 @@ fn a_shared_file_is_fetched_once() {
         "{:?}",
         rows[0]
     );
+}
+
+#[test]
+fn more_than_the_directory_has_room_for_is_refused_before_the_first_file() {
+    let folder = Folder::new();
+    // No file may be longer, so that without the refusal none is made for long.
+    let line = format!(
+        "ulimit -f 8; exec {:?} bench --readers 9999 --file-bytes 2TiB {:?}",
+        cargo_bin!("forerun"),
+        folder.path("")
+    );
+    let output = Command::new("sh").args(["-c", &line]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("21987.9 TB of files to make, and "), "{said}");
+    assert!(said.contains(" are free: must be at most that"), "{said}");
+    assert_eq!(fs::read_dir(folder.path("")).unwrap().count(), 0);
 }
 
 #[test]
@@ -349,12 +368,11 @@ fn a_table_says_how_far_runs_are_apart_and_which_files_stay() {
     let words: Vec<&str> = head.split_whitespace().collect();
     assert_eq!(words[2..5], ["elapsed", "least", "most"], "{table}");
     assert!(table.lines().all(|line| line.len() <= 100), "{table}");
-    let last = table.lines().last().unwrap();
-    assert!(
-        last.starts_with("2.00 MB stay for the next bench: ")
-            && last.ends_with("forerun-bench-1-*"),
-        "{table}"
-    );
+    for format in ["table", "csv", "json"] {
+        let again = format!("bench {path} --file-bytes 1MB --readers 2 --format {format}");
+        let stays = "2.00 MB stay for the next bench: [..]forerun-bench-1-*\n";
+        forerun(&again).success().stderr_eq(stays);
+    }
     let single =
         output_of("bench --file-bytes 1MB --clock virtual --emulate switching=1ms,rate=1GB/s");
     assert!(
