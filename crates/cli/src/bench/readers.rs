@@ -286,11 +286,11 @@ impl Race<'_> {
             let at = offset + got as u64;
             match source.read_at(&mut buffer[got..], at) {
                 Ok(0) => {
-                    return Err(failed(file, at, "the file ends here, but did not before"));
+                    return Err(self.failed(file, at, "the file ends here, but did not before"));
                 }
                 Ok(count) => got += count,
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                Err(e) => return Err(failed(file, at, &plain(&e))),
+                Err(e) => return Err(self.failed(file, at, &plain(&e))),
             }
         }
         Ok(())
@@ -301,14 +301,17 @@ impl Race<'_> {
         let content = &self.plan.content;
         match content.files()[file].index {
             Some(index) => generated::check(content.seed(), index, offset, buffer)
-                .map_err(|at| failed(file, at, "wrong byte")),
+                .map_err(|at| self.failed(file, at, "wrong byte")),
             None => Ok(()),
         }
     }
-}
 
-fn failed(file: usize, at: u64, why: &str) -> Failure {
-    Failure::Run(format!("file {file}, byte {at}: {why}"))
+    fn failed(&self, file: usize, at: u64, why: &str) -> Failure {
+        match &self.plan.content.files()[file].path {
+            Some(path) => Failure::broken(path, format!("byte {at}: {why}")),
+            None => Failure::Run(format!("file {file}, byte {at}: {why}")),
+        }
+    }
 }
 
 pub(super) fn nanos(time: Duration) -> Nanos {

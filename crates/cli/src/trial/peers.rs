@@ -18,7 +18,7 @@ use rustix::mount::{UnmountFlags, unmount};
 use serde_json::json;
 
 use super::files::Part;
-use super::side::{Kernel, Mounted, Run, Side};
+use super::side::{Mounted, Run, Side};
 use crate::failure::Failure;
 use crate::mount::attach::unmount_by_fusermount;
 
@@ -148,16 +148,10 @@ struct Peer {
 impl Side for Peer {
     fn begin(&self) -> Result<Box<dyn Run>, Failure> {
         let command = |point: &Path| (self.command)(&self.bucket, point);
-        Ok(Box::new(Mounted::start(command, |point| {
+        let source = PathBuf::from(self.bucket.path());
+        Ok(Box::new(Mounted::start(&source, command, |point| {
             Ok(is_mounted(point))
         })?))
-    }
-}
-
-impl Run for Mounted {
-    fn rate(&self, parts: &[Vec<Part>], each: Duration) -> Result<f64, Failure> {
-        let folder = self.point().to_owned();
-        Kernel { folder }.rate(parts, each)
     }
 }
 

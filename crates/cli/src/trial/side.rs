@@ -81,8 +81,13 @@ impl Kernel {
     /// # Errors
     /// It cannot be opened.
     pub fn open(&self, name: &Path) -> Result<Open, Failure> {
-        let path = self.folder.join(name);
-        let file = File::open(&path).map_err(|e| Failure::broken(&path, plain(&e)))?;
+        self.open_as(&self.folder.join(name), name)
+    }
+
+    /// The same, with another name in a message.
+    fn open_as(&self, shown: &Path, name: &Path) -> Result<Open, Failure> {
+        let file = File::open(self.folder.join(name));
+        let file = file.map_err(|e| Failure::broken(shown, plain(&e)))?;
         let mut position = 0;
         // At the position of the open file, as most programs read.
         Ok(Box::new(move |buffer: &mut [u8], at| {
@@ -121,13 +126,15 @@ impl Side for Mount {
             command
         };
         let is_there = |point: &Path| Ok(point::ours(point)?.is_some());
-        Ok(Box::new(Mounted::start(command, is_there)?))
+        Ok(Box::new(Mounted::start(&self.folder, command, is_there)?))
     }
 }
 
 /// A mount on a temporary directory, while it lives.
 #[derive(Debug)]
 pub(super) struct Mounted {
+    /// What is mounted: the name of its files in messages, as the directory goes with the run.
+    source: PathBuf,
     daemon: Child,
     point: TempDir,
 }
@@ -139,6 +146,7 @@ fn cannot(error: &io::Error) -> Failure {
 impl Mounted {
     /// Starts a program that mounts on a folder, and waits until it has.
     pub(super) fn start(
+        source: &Path,
         command: impl FnOnce(&Path) -> Command,
         is_there: impl Fn(&Path) -> Result<bool, Failure>,
     ) -> Result<Self, Failure> {
@@ -153,7 +161,11 @@ impl Mounted {
             .stderr(Stdio::piped())
             .spawn()
             .map_err(|e| cannot(&e))?;
-        let mut mounted = Self { daemon, point };
+        let mut mounted = Self {
+            source: source.to_owned(),
+            daemon,
+            point,
+        };
         let end = Instant::now() + PATIENCE;
         while !is_there(mounted.point.path())? {
             let has_ended = mounted.daemon.try_wait().map_err(|e| cannot(&e))?.is_some();
@@ -165,10 +177,6 @@ impl Mounted {
         Ok(mounted)
     }
 
-    pub(super) fn point(&self) -> &Path {
-        self.point.path()
-    }
-
     /// The last line of a daemon that does not run.
     fn said(&mut self) -> String {
         let _ = self.daemon.kill();
@@ -178,6 +186,16 @@ impl Mounted {
         }
         let line = said.lines().last().unwrap_or("it does not answer");
         line.trim_start_matches("forerun: ").to_owned()
+    }
+}
+
+impl Run for Mounted {
+    fn rate(&self, parts: &[Vec<Part>], each: Duration) -> Result<f64, Failure> {
+        let below = Kernel {
+            folder: self.point.path().to_owned(),
+        };
+        let open = |name: &Path| below.open_as(&self.source.join(name), name);
+        readers::rate(&open, parts, each)
     }
 }
 
@@ -283,5 +301,22 @@ mod tests {
         // No process has the largest number.
         assert!(has_ended(&format!("{PREFIX}{}-Ab3", u32::MAX)));
         assert!(has_ended(&format!("{PREFIX}Ab3")));
+    }
+
+    #[test]
+    fn a_file_that_is_gone_is_named_below_what_is_mounted() {
+        let daemon = Command::new("true").stdin(Stdio::piped()).spawn().unwrap();
+        let mounted = Mounted {
+            source: "/data".into(),
+            daemon,
+            point: tempfile::tempdir().unwrap(),
+        };
+        let part = Part {
+            file: "gone".into(),
+            offset: 0,
+            bytes: 1,
+        };
+        let said = mounted.rate(&[vec![part]], Duration::ZERO).unwrap_err();
+        assert_eq!(said.to_string(), "/data/gone: no such file");
     }
 }

@@ -208,7 +208,10 @@ fn files_are_made_once_checked_and_read_by_the_kernel_too() {
         ))
         .code(1)
         .stdout_eq("")
-        .stderr_eq("forerun: file [..], byte 123456: wrong byte\n");
+        .stderr_eq(format!(
+            "600.0 kB stay for the next bench: [..]\nforerun: {}: byte 123456: wrong byte\n",
+            made[0].display()
+        ));
     }
     fs::write(&made[0], "short").unwrap();
     forerun(&format!(
