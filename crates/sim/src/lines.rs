@@ -25,6 +25,8 @@ pub(crate) struct Lines<R> {
     pub(crate) line: u64,
     /// The line, without its end.
     pub(crate) text: String,
+    /// It is the last and has no end: its writer was ended in the middle of it.
+    pub(crate) is_cut: bool,
 }
 
 impl<R: BufRead> Lines<R> {
@@ -33,6 +35,7 @@ impl<R: BufRead> Lines<R> {
             source,
             line: 0,
             text: String::new(),
+            is_cut: false,
         }
     }
 
@@ -46,7 +49,8 @@ impl<R: BufRead> Lines<R> {
             .read_until(b'\n', &mut bytes)
             .map_err(LinesError::Io)?;
         let not_text = LinesError::NotText { line: self.line };
-        if read as u64 == LINE_MAX && bytes.last() != Some(&b'\n') {
+        self.is_cut = read > 0 && bytes.last() != Some(&b'\n');
+        if self.is_cut && read as u64 == LINE_MAX {
             return Err(not_text);
         }
         while matches!(bytes.last(), Some(b'\n' | b'\r')) {

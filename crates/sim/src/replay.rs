@@ -10,7 +10,8 @@
 //! ```
 //!
 //! `idle -` may be written or left out: the next input says the same. A journal may stop in the
-//! middle of an input's outputs (the recorder was killed); the count shows it.
+//! middle of an input's outputs, or of a line (the recorder was killed); the count shows it. A line
+//! without its end is no line: what is left of a number is another number.
 //!
 //! It runs no device and no reader, and it treats journals of every recorder alike.
 
@@ -122,10 +123,10 @@ pub fn replay(journal: impl BufRead) -> Result<Replayed, ReplayError> {
         input_line: 2,
         replayed: Replayed::default(),
     };
-    while lines.next()? {
+    while lines.next()? && !lines.is_cut {
         player.line(&lines)?;
     }
-    Ok(player.end())
+    Ok(player.end(lines.is_cut))
 }
 
 /// Reads the two lines at the head of a journal: the settings it was recorded with.
@@ -221,9 +222,9 @@ impl Player {
         }))
     }
 
-    fn end(mut self) -> Replayed {
+    fn end(mut self, is_cut: bool) -> Replayed {
         let drained = self.drained || matches!(self.engine.poll(), Output::Idle);
-        self.replayed.complete = drained;
+        self.replayed.complete = drained && !is_cut;
         self.replayed
     }
 }

@@ -67,19 +67,19 @@ fn is_same(a: &Path, b: &Path) -> io::Result<bool> {
 }
 
 fn journal(path: &Path) -> Check {
-    let shown = path.display();
+    // Without the file's name: a report of a bug has the line, too.
     match head(path) {
         Ok((first, second)) => match parse_head(&first, &second, &METHODS) {
-            Ok(_) => Check::ok("journal", format!("{shown}: can be replayed")),
+            Ok(_) => Check::ok("journal", "its beginning can be replayed"),
             Err(why) => Check::fail(
                 "journal",
-                format!("{shown}: {why}"),
+                why.to_string(),
                 "replay it with the program that wrote it, or record it anew with --journal",
             ),
         },
         Err(error) => Check::fail(
             "journal",
-            format!("{shown}: {}", crate::files::plain(&error)),
+            crate::files::plain(&error),
             "name a file that `forerun mount --journal` or `forerun read --journal` wrote",
         ),
     }

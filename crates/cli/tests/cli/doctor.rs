@@ -451,7 +451,9 @@ fn an_address_is_not_looked_for_among_files() {
 
 #[test]
 fn a_bundle_has_no_secret_and_no_name_of_a_file() {
-    let set_up = SetUp::new();
+    let mut set_up = SetUp::new();
+    set_up.write("hunter2.journal", "forerun-journal 1\n");
+    set_up.machine.journal = Some(set_up.path("hunter2.journal"));
     let point = set_up.point();
     let line = format!(
         "29 1 0:26 / {} ro - fuse.forerun https://u:hunter2@h/a?sig=hunter2 ro\n",

@@ -40,7 +40,7 @@ pub fn trace(journal: impl BufRead) -> Result<(Settings, Trace), ReplayError> {
         block_bytes: u64::from(settings.block_bytes),
         ..Seen::default()
     };
-    while lines.next()? {
+    while lines.next()? && !lines.is_cut {
         if !lines.text.is_empty() {
             let line = lines.line;
             let entry = lines

@@ -123,8 +123,17 @@ fn a_journal_cut_off_in_the_middle_is_replayed_as_far_as_it_goes() {
         .iter()
         .position(|line| line.starts_with("> fetch"))
         .unwrap();
-    let replayed = replay(lines[..at].join("\n").as_bytes()).unwrap();
+    let replayed = replay((lines[..at].join("\n") + "\n").as_bytes()).unwrap();
     assert!(!replayed.complete);
+    // In the middle of a line, wherever: of an input, an output, or before its end.
+    let head = lines[..2].iter().map(|line| line.len() + 1).sum::<usize>();
+    for cut in head + 1..journal.len().min(head + 4_000) {
+        let replayed = replay(&journal.as_bytes()[..cut]);
+        assert!(replayed.is_ok(), "{cut}: {replayed:?}");
+        let is_whole = journal.as_bytes()[cut - 1] == b'\n';
+        assert!(is_whole || !replayed.unwrap().complete, "{cut}");
+    }
+    assert!(replay(journal.as_bytes()).unwrap().complete);
 }
 
 /// Recorded under one preset, read again under another: as if the workload itself had been run.
