@@ -2,7 +2,7 @@
 //!
 //! Without a name it shows every one whose socket it finds, one at a time; Tab goes to the next.
 //! Asks the control socket, computes rates from two answers, and has the [screen] drawn. A daemon
-//! that ends while it is shown ends the command. With `--once` one screen each is printed as
+//! that ends while it is shown is left out, and the last one ends the command. With `--once` one screen each is printed as
 //! text, with the rates of one second, as of `vmstat 1 2` the second line: an average since a mount
 //! began says little of one that has run for a week. With `--list` one line a mount.
 
@@ -17,7 +17,9 @@ use std::io::{IsTerminal, Write, stdout};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use ratatui::crossterm::cursor::Show;
 use ratatui::crossterm::event::{self, Event};
+use ratatui::crossterm::execute;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
@@ -43,6 +45,9 @@ const CELLS_MAX: u32 = 1 << 20;
 
 /// A mount and where it answers.
 type Watched = (PathBuf, Report);
+
+/// How many there are, and how one is looked at.
+type Shown = (usize, View);
 
 /// Runs the command.
 ///
@@ -114,11 +119,10 @@ fn watch_all(mounts: Vec<Watched>) -> Result<(), Failure> {
     }
     restore_on_signals().map_err(broken)?;
     let mut terminal = ratatui::init();
-    let count = mounts.len();
-    let watched = watch(mounts, &mut |report, rates, view| {
+    let watched = watch(mounts, &mut |report, rates, shown| {
         let drawn = terminal.draw(|frame| {
-            let (area, shown) = (frame.area(), Some((count, view)));
-            screen::draw(report, rates, shown, area, frame.buffer_mut());
+            let area = frame.area();
+            screen::draw(report, rates, Some(shown), area, frame.buffer_mut());
         });
         drawn.map(drop).map_err(|e| Failure::output(&e))
     });
@@ -132,6 +136,8 @@ fn restore_on_signals() -> std::io::Result<()> {
     let wait = move || {
         for signal in signals.forever() {
             ratatui::restore();
+            // The terminal that was drawn on is not dropped, which shows it.
+            let _ = execute!(stdout(), Show);
             let _ = emulate_default_handler(signal);
         }
     };
@@ -139,32 +145,55 @@ fn restore_on_signals() -> std::io::Result<()> {
     std::thread::Builder::new().name(name).spawn(wait).map(drop)
 }
 
-/// Shows report after report until the user has seen enough.
+/// Shows report after report until the user has seen enough. A daemon that ends is left out, unless all do.
 fn watch(
     mut mounts: Vec<Watched>,
-    show: &mut dyn FnMut(&Report, &Rates, View) -> Result<(), Failure>,
+    show: &mut dyn FnMut(&Report, &Rates, Shown) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let (mut at, mut view) = (0, View::default());
     let mut rates = Rates::since_start(&mounts[at].1);
     let mut next = Instant::now() + PERIOD;
     loop {
-        show(&mounts[at].1, &rates, view)?;
+        show(&mounts[at].1, &rates, (mounts.len(), view))?;
         let files = mounts[at].1.open_files.len();
-        match wish(next, &mut view, files)? {
+        let before = match wish(next, &mut view, files)? {
             Wish::Redraw => continue,
             Wish::Leave => return Ok(()),
             Wish::Next => {
                 at = (at + 1) % mounts.len();
-                mounts[at].1 = stats(&mounts[at].0)?;
-                rates = Rates::since_start(&mounts[at].1);
+                None
             }
-            Wish::Nothing => {
-                let now = stats(&mounts[at].0)?;
-                rates = Rates::between(&mounts[at].1, &now);
-                mounts[at].1 = now;
-            }
-        }
+            Wish::Nothing => Some(mounts[at].0.clone()),
+        };
+        let now = running(&mut mounts, &mut at, &stats).map_err(|last| {
+            let why = "has ended, or does not answer";
+            Failure::broken(Path::new(&last.mountpoint), why)
+        })?;
+        rates = match before == Some(mounts[at].0.clone()) {
+            true => Rates::between(&mounts[at].1, &now),
+            false => Rates::since_start(&now),
+        };
+        mounts[at].1 = now;
         next = Instant::now() + PERIOD;
+    }
+}
+
+/// The report of the daemon at this place, or of the next that answers; those that do not are taken out. Without any the
+/// last report there was.
+fn running<R>(
+    mounts: &mut Vec<(PathBuf, R)>,
+    at: &mut usize,
+    ask: &dyn Fn(&Path) -> Result<R, Failure>,
+) -> Result<R, R> {
+    loop {
+        if let Ok(report) = ask(&mounts[*at].0) {
+            return Ok(report);
+        }
+        let (_, last) = mounts.remove(*at);
+        if mounts.is_empty() {
+            return Err(last);
+        }
+        *at %= mounts.len();
     }
 }
 
@@ -196,5 +225,30 @@ fn stats(socket: &Path) -> Result<Report, Failure> {
             socket,
             format!("not an answer to this: {other:?}"),
         )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_daemon_that_ends_is_left_out_and_the_last_one_is_named() {
+        let mut mounts: Vec<(PathBuf, &str)> =
+            ["a", "b", "c"].map(|name| (name.into(), name)).into();
+        let mut at = 2;
+        let answers = |running: &'static [&'static str]| {
+            move |path: &Path| {
+                let found = running.iter().copied().find(|name| path == Path::new(name));
+                found.ok_or_else(|| Failure::unusable(path, "no mount listens"))
+            }
+        };
+        assert_eq!(
+            running(&mut mounts, &mut at, &answers(&["a", "b"])),
+            Ok("a")
+        );
+        assert_eq!((mounts.len(), at), (2, 0));
+        assert_eq!(running(&mut mounts, &mut at, &answers(&["b"])), Ok("b"));
+        assert_eq!(running(&mut mounts, &mut at, &answers(&[])), Err("b"));
     }
 }
