@@ -264,8 +264,12 @@ impl Watch {
         let schedulers = file_systems.iter().flat_map(|of| &of.schedulers);
         let records = limits.iter().filter_map(Limit::record);
         let records = records.chain(schedulers.map(Scheduler::record));
-        let records = records.map(|path| path.display().to_string());
-        let words: Vec<String> = wanted.guardian.iter().cloned().chain(records).collect();
+        let records = records.map(|path| match path.to_str() {
+            Some(name) => Ok(name.to_owned()),
+            None => Err(Failure::unusable(path, "its name must be UTF-8")),
+        });
+        let words = wanted.guardian.iter().cloned().map(Ok).chain(records);
+        let words = words.collect::<Result<Vec<String>, Failure>>()?;
         let guardian = match wanted.is_dry {
             true => None,
             false => Some(Guardian::start(words)?),

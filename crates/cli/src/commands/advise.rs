@@ -67,6 +67,7 @@ pub fn run(args: &Advise, out: &mut dyn Write) -> Result<(), Failure> {
         let why = "no regular file: each simulation of advise reads it again";
         return Err(Failure::unusable(&args.trace, why));
     }
+    check_names(args)?;
     let summary = summary(args)?;
     let base = base(args, &summary);
     let checked = Simulations::default().of(&base, &Own::new());
@@ -122,6 +123,19 @@ pub fn run(args: &Advise, out: &mut dyn Write) -> Result<(), Failure> {
     };
     out.write_all(text.as_bytes())
         .map_err(|e| Failure::output(&e))
+}
+
+/// Runs are named by the files that they read, in text.
+fn check_names(args: &Advise) -> Result<(), Failure> {
+    let read = std::iter::once(&args.trace).chain(&args.device_file);
+    let mut read = read.chain(&args.reading.merge);
+    match read.find(|path| path.to_str().is_none()) {
+        Some(path) => Err(Failure::unusable(
+            path,
+            "its name is not UTF-8, as the names of files that advise reads must be",
+        )),
+        None => Ok(()),
+    }
 }
 
 /// Counts of the trace, in pages.
@@ -281,6 +295,11 @@ impl Advice<'_> {
         self.place.memory.unwrap_or(0.0)
     }
 
+    /// Whether it takes a mount: nothing read ahead, or the kernel's own readahead, is had without one.
+    fn is_mount(&self) -> bool {
+        !matches!(self.preset, NONE | KERNEL)
+    }
+
     /// A preset at so many times the chosen memory.
     fn at(&self, preset: &str, times: f64) -> Option<&Place> {
         self.chart.at(preset, Some(self.bytes() * times))
@@ -295,19 +314,18 @@ impl Advice<'_> {
         };
         let device = args
             .device_file
-    /// Whether it takes a mount: nothing read ahead, or the kernel's own readahead, is had without one.
-    fn is_mount(&self) -> bool {
-        !matches!(self.preset, NONE | KERNEL)
-    }
-
             .as_ref()
             .map_or(args.device.clone(), |path| path.display().to_string());
         let whole = size(whole_of(Bytes(self.bytes() as u64)));
         let mut lines = vec![
             format!(
-                "trace: {} reads of {} from {} files{when}; {} different bytes",
+                "trace: {} reads{} from {} files{when}; {} different bytes",
                 summary.requests,
-                rough_size(summary.bytes as f64),
+                match summary.bytes {
+                    // Its lines have no lengths.
+                    0 => String::new(),
+                    bytes => format!(" of {}", rough_size(bytes as f64)),
+                },
                 summary.devices,
                 rough_size(summary.distinct_blocks as f64 * PAGE as f64)
             ),
@@ -326,10 +344,14 @@ impl Advice<'_> {
                     equals => format!("; as good with it: {}", equals.join(", ")),
                 }
             ),
-            format!(
+        ];
+        if self.is_mount() {
+            lines.push(format!(
                 "command: forerun mount --preset {} --memory {whole} SOURCE MOUNTPOINT",
                 self.preset
-            ),
+            ));
+        }
+        lines.extend([
             format!("depth: {}", self.depth()),
             format!("gives: {}", figures(self.place)),
             format!(
@@ -337,16 +359,12 @@ impl Advice<'_> {
                 self.beside_kernel()
             ),
             format!("twice the memory: {}", self.other_memory(2.0)),
-        ];
-        if self.is_mount() {
-            lines.push(format!(
+            format!(
                 "half the memory: {}{}",
                 self.other_memory(0.5),
                 self.beyond()
-            ));
-        }
-        lines.extend([
-        ];
+            ),
+        ]);
         if let Some(over) = of(self.place, Metric::OverBound) {
             let bound = self.place.bound.as_deref().unwrap_or("bound");
             lines.push(format!(

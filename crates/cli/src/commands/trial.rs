@@ -4,6 +4,7 @@
 //! answer in words with the command to use. A trial is [`crate::trial`].
 
 use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -257,10 +258,19 @@ fn rotational(folder: &Path) -> Option<bool> {
 
 /// A path as a shell takes it.
 fn quoted(path: &Path) -> String {
-    let text = path.display().to_string();
+    let Some(text) = path.to_str() else {
+        // As bash, zsh and POSIX of 2024 have it.
+        let bytes = path.as_os_str().as_bytes().iter();
+        let escaped = bytes.map(|byte| match byte {
+            b'\'' | b'\\' => format!("\\{}", char::from(*byte)),
+            b' '..=b'~' => char::from(*byte).to_string(),
+            _ => format!("\\{byte:03o}"),
+        });
+        return format!("$'{}'", escaped.collect::<String>());
+    };
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+,:@%".contains(c);
     if text.chars().all(plain) {
-        return text;
+        return text.to_owned();
     }
     format!("'{}'", text.replace('\'', "'\\''"))
 }
@@ -268,10 +278,14 @@ fn quoted(path: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::ffi::OsStr;
+
 
     #[test]
     fn a_path_with_blanks_is_quoted() {
         assert_eq!(quoted(Path::new("/a/b-1.c")), "/a/b-1.c");
         assert_eq!(quoted(Path::new("/a b/c'd")), "'/a b/c'\\''d'");
     }
+        let latin = OsStr::from_bytes(b"/f\xfcr 'dich'");
+        assert_eq!(quoted(Path::new(latin)), "$'/f\\374r \\'dich\\''");
 }

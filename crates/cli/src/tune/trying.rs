@@ -64,13 +64,14 @@ impl Trying {
             there.map_err(|e| Failure::unusable(knob.path(), plain(&e)))?;
         }
         let path = folder.path(&format!("tune-tried-{}", std::process::id()));
+        let words = guardian_of(&path)?;
         let record = Record::create(&path, knobs);
         let mut trying = Self {
             record: record.map_err(|e| Failure::unusable(&path, plain(&e)))?,
             guardian: None,
             _lock: lock,
         };
-        trying.guardian = Some(Guardian::start(guardian_of(&path))?);
+        trying.guardian = Some(Guardian::start(words)?);
         Ok(trying)
     }
 
@@ -146,12 +147,10 @@ impl Trying {
 }
 
 /// The words that start the guardian of a record.
-fn guardian_of(record: &Path) -> Vec<String> {
-    let words = ["watch", "--guardian"].map(str::to_owned);
-    words
-        .into_iter()
-        .chain([record.display().to_string()])
-        .collect()
+fn guardian_of(record: &Path) -> Result<Vec<String>, Failure> {
+    let name = record.to_str();
+    let name = name.ok_or_else(|| Failure::unusable(record, "its name must be UTF-8"))?;
+    Ok(["watch", "--guardian", name].map(str::to_owned).into())
 }
 
 impl Drop for Trying {

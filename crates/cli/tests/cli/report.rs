@@ -1,6 +1,8 @@
 //! `forerun report` and `forerun advise`: pages from rows of every kind, in a browser, and bad rows.
 
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::Command;
 
@@ -298,6 +300,24 @@ fn in_a_browser_the_page_fits_phones_and_desks_and_all_figures_are_drawn() {
         );
         assert_eq!(seen["marks"], 12, "{width}: {seen}");
     }
+}
+
+#[test]
+fn a_trace_whose_name_is_no_text_is_refused_for_that_and_one_without_lengths_has_none() {
+    let folder = Folder::new();
+    let latin = folder.path("").join(OsStr::from_bytes(b"f\xfcr"));
+    fs::write(&latin, "1\n2\n3\n").unwrap();
+    let advise = |path: &Path| {
+        let mut command = Command::new(cargo_bin!("forerun"));
+        command.arg("advise").arg(path).output().unwrap()
+    };
+    let output = advise(&latin);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("its name is not UTF-8"), "{said}");
+    fs::rename(latin, folder.path("plain")).unwrap();
+    let said = String::from_utf8(advise(&folder.path("plain")).stdout).unwrap();
+    assert!(said.starts_with("trace: 3 reads from 1 files, "), "{said}");
 }
 
 #[test]
