@@ -19,15 +19,15 @@ use crate::failure::Failure;
 use crate::mount::budget::Budget;
 use crate::progress;
 use crate::quantity::{rough_size, size};
-use crate::sources::{address, check_anonymous};
 use crate::resident::RESIDENT_MAX;
+use crate::sources::{address, check_anonymous};
 use crate::trial::choice::Rates;
 use crate::trial::files::{Chosen, Part};
 use crate::trial::side::{Engine, Kernel, Mount, Side};
 use crate::trial::verdict::{self, Row};
 use crate::trial::{Prepare, TURNS, busy, cold, turns};
-use crate::tune::folder::Folder;
 use crate::tune::devices::Devices;
+use crate::tune::folder::Folder;
 
 #[cfg(feature = "object-store")]
 mod of_store;
@@ -75,12 +75,12 @@ fn of_address(_: &Try, url: &str, _: &mut Told<'_>) -> Result<(), Failure> {
 fn of_files(args: &Try, environment: &Environment, told: &mut Told<'_>) -> Result<(), Failure> {
     let chosen = Chosen::of(&args.path)?;
     let tunable = args.tuned.then(|| tuned::check(args)).transpose()?;
-    check_seconds(args, &chosen, if args.tuned { 4 } else { 2 })?;
     let folder = Folder::of(environment);
     let watched = Devices::of(&args.path).ok();
     if let Some(why) = watched.and_then(|devices| folder.taken(&devices.bdi)) {
         return Err(Failure::unusable(&args.path, why));
     }
+    check_seconds(args, &chosen, if args.tuned { 4 } else { 2 })?;
     let rotational = rotational(&chosen.folder);
     told.text(&busy::warning().unwrap_or_default())?;
     let what = format!("Read cold, in turns, for at most {} s", args.seconds);
@@ -213,9 +213,10 @@ fn headline(args: &Try, chosen: &Chosen, one: &str, what: &str) -> String {
         count => format!("{count} {one}s"),
     };
     format!(
-        "{}: {files}, {}{sample}. {what}.\n\n",
+        "{}: {files}, {}{sample}{}. {what}.\n\n",
         args.path.display(),
         rough_size(chosen.bytes() as f64),
+        chosen.unreadable(),
     )
 }
 
@@ -277,15 +278,15 @@ fn quoted(path: &Path) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use std::ffi::OsStr;
 
+    use super::*;
 
     #[test]
     fn a_path_with_blanks_is_quoted() {
         assert_eq!(quoted(Path::new("/a/b-1.c")), "/a/b-1.c");
         assert_eq!(quoted(Path::new("/a b/c'd")), "'/a b/c'\\''d'");
-    }
         let latin = OsStr::from_bytes(b"/f\xfcr 'dich'");
         assert_eq!(quoted(Path::new(latin)), "$'/f\\374r \\'dich\\''");
+    }
 }

@@ -35,6 +35,8 @@ pub struct Chosen {
     pub files: Vec<(PathBuf, u64)>,
     /// Not all of them are in the sample.
     pub is_sample: bool,
+    /// Files and folders beside them that this user may not read.
+    pub unreadable: u64,
 }
 
 /// A run of bytes of a file.
@@ -68,6 +70,7 @@ impl Chosen {
                 folder: folder.to_owned(),
                 files: vec![(name.into(), bytes)],
                 is_sample: false,
+                unreadable: 0,
             }
         };
         chosen.is_enough(path)?;
@@ -83,11 +86,21 @@ impl Chosen {
             return Ok(());
         }
         let why = format!(
-            "{} bytes in {} files are too few to measure: must be at least 4MiB",
+            "{} bytes in {} files{} are too few to measure: must be at least 4MiB",
             self.bytes(),
-            self.files.len()
+            self.files.len(),
+            self.unreadable()
         );
         Err(Failure::unusable(path, why))
+    }
+
+    /// Those that may not be read, in words; nothing where all may be.
+    #[must_use]
+    pub fn unreadable(&self) -> String {
+        match self.unreadable {
+            0 => String::new(),
+            count => format!(" ({count} more may not be read)"),
+        }
     }
 
     /// Bytes of all files.
@@ -159,13 +172,17 @@ fn walk(folder: &Path) -> std::io::Result<Chosen> {
     let mut folders = VecDeque::from([PathBuf::new()]);
     let mut files = Vec::new();
     let mut is_sample = false;
+    let mut unreadable = 0;
     'walk: while let Some(below) = folders.pop_front() {
-        // A folder that cannot be listed is not the user's to read.
-        for entry in fs::read_dir(folder.join(&below))
-            .into_iter()
-            .flatten()
-            .flatten()
-        {
+        let entries = match fs::read_dir(folder.join(&below)) {
+            Ok(entries) => entries,
+            Err(error) if below.as_os_str().is_empty() => return Err(error),
+            Err(_) => {
+                unreadable += 1;
+                continue;
+            }
+        };
+        for entry in entries.flatten() {
             if files.len() == FILES_MAX || begun.elapsed() > WALK_MAX {
                 is_sample = true;
                 break 'walk;
@@ -176,8 +193,11 @@ fn walk(folder: &Path) -> std::io::Result<Chosen> {
             let path = below.join(entry.file_name());
             if there.is_dir() && there.dev() == device {
                 folders.push_back(path);
-            } else if there.is_file() && there.len() > 0 && fs::File::open(entry.path()).is_ok() {
-                files.push((path, there.len()));
+            } else if there.is_file() && there.len() > 0 {
+                match fs::File::open(entry.path()) {
+                    Ok(_) => files.push((path, there.len())),
+                    Err(_) => unreadable += 1,
+                }
             }
         }
     }
@@ -185,6 +205,7 @@ fn walk(folder: &Path) -> std::io::Result<Chosen> {
         folder: folder.to_owned(),
         files,
         is_sample,
+        unreadable,
     })
 }
 
@@ -198,6 +219,7 @@ mod tests {
             folder: "/".into(),
             files: sizes.iter().enumerate().map(file).collect(),
             is_sample: false,
+            unreadable: 0,
         }
     }
 
@@ -259,5 +281,32 @@ mod tests {
         fs::write(folder.path().join("below/a"), "").unwrap();
         let refused = Chosen::of(folder.path()).unwrap_err().to_string();
         assert!(refused.contains("too few"), "{refused}");
+    }
+
+    #[test]
+    fn files_and_folders_that_may_not_be_read_are_counted_and_the_first_folder_is_refused() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let closed = |path: &Path, mode| {
+            fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+        };
+        fs::create_dir(at("below")).unwrap();
+        fs::write(at("a"), vec![1; 5 << 20]).unwrap();
+        fs::write(at("b"), "b").unwrap();
+        closed(&at("b"), 0);
+        if fs::File::open(at("b")).is_ok() {
+            println!("root may read all files: nothing tried");
+            return;
+        }
+        closed(&at("below"), 0);
+        let chosen = Chosen::of(folder.path()).unwrap();
+        closed(folder.path(), 0);
+        let refused = Chosen::of(folder.path()).unwrap_err().to_string();
+        closed(folder.path(), 0o700);
+        closed(&at("below"), 0o700);
+        assert_eq!((chosen.files.len(), chosen.unreadable), (1, 2));
+        assert_eq!(chosen.unreadable(), " (2 more may not be read)");
+        assert!(refused.ends_with("permission denied"), "{refused}");
     }
 }

@@ -66,6 +66,7 @@ impl Objects {
             folder: url.clone(),
             files,
             is_sample,
+            unreadable: 0,
         };
         chosen.is_enough(&url)?;
         let stats = Arc::new(stats);
