@@ -48,7 +48,7 @@ pub struct Bench {
 
     /// The method that follows hints in place of the preset's, as name or name(param=value,..), or
     /// none
-    #[arg(long, value_name = "METHOD", long_help = methods_help("hinted", METHODS.hinted))]
+    #[arg(long, value_name = "METHOD", long_help = methods_help("hinted", METHODS.hinted), requires = "hints")]
     #[arg(value_parser = |text: &str| METHODS.hinted(text).map(Hinted))]
     pub hinted: Option<Hinted>,
 

@@ -28,6 +28,9 @@ use crate::sources::{Sources, address, check_storage};
 /// Steps counted for the progress bar at most: a tenth of a second's worth.
 const STEPS_COUNTED: u64 = 10_000_000;
 
+/// The memory of an engine for which none is named.
+const MEMORY_DEFAULT: Bytes = Bytes(256 << 20);
+
 /// The reader of the files.
 #[derive(Clone, Copy, Debug)]
 pub enum Contender {
@@ -209,8 +212,8 @@ impl Plan {
         if let Some(why) = server::refusal(&*workload) {
             return Err(refused(why.to_owned()));
         }
-        if args.paths.iter().any(|path| !path.is_dir()) {
-            let why = "makes its own files: give a DIR, or nothing";
+        if args.paths.len() > 1 || args.paths.iter().any(|path| !path.is_dir()) {
+            let why = "makes its own files: give one DIR, or nothing";
             return Err(refused(why.to_owned()));
         }
         let seed = args.workload.seed;
@@ -390,7 +393,26 @@ fn check_kernel(args: &Bench) -> Result<(), Failure> {
     if args.paths.iter().any(|path| address(path).is_some()) {
         return refused("the kernel reads no objects of stores");
     }
-    Ok(())
+    match of_engines(args).filter(|_| args.preset.iter().all(is_kernel)) {
+        Some(flag) => refused(&format!(
+            "it has no use for --{flag}: name a preset beside it"
+        )),
+        None => Ok(()),
+    }
+}
+
+/// The first option that is given for engines alone.
+fn of_engines(args: &Bench) -> Option<&'static str> {
+    let storage = &args.storage;
+    let methods = args.composition.methods.values().into_iter();
+    let mut given = methods.map(|(name, value)| (name, value.is_some())).chain([
+        ("memory", args.composition.memory != MEMORY_DEFAULT),
+        ("backend", storage.backend.is_some()),
+        ("profile", storage.profile.is_some()),
+        ("stripe", storage.stripe.is_some()),
+        ("hints", args.workload.hints),
+    ]);
+    given.find_map(|(name, is_given)| is_given.then_some(name))
 }
 
 fn check_clock(args: &Bench) -> Result<(), Failure> {

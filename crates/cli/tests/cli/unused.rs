@@ -62,6 +62,32 @@ fn a_flag_that_no_run_uses_is_refused() {
 }
 
 #[test]
+fn an_option_of_engines_is_refused_where_a_bench_has_none() {
+    let folder = Folder::new();
+    let path = folder.name("");
+    let kernel = format!("bench --preset kernel --file-bytes 4KiB {path}");
+    for (flag, value) in [
+        ("--memory", "1MiB"),
+        ("--depth", "competitive"),
+        ("--backend", "pread"),
+        ("--hints", ""),
+        ("--stripe", "strip=64KiB,disks=4"),
+    ] {
+        let message = format!("--preset kernel: it has no use for {flag}");
+        refused(&format!("{kernel} {flag} {value}"), &message);
+    }
+    refused("bench --hinted forestall --file-bytes 4KiB", "--hints");
+    refused(
+        &format!("bench --workload web-server {path} {path}"),
+        "makes its own files: give one DIR, or nothing",
+    );
+    forerun(&format!(
+        "bench --preset kernel,none --memory 1MiB --file-bytes 4KiB {path}"
+    ))
+    .success();
+}
+
+#[test]
 fn a_drive_that_is_validated_takes_no_flag_of_a_cache_or_an_engine() {
     let folder = Folder::new();
     let trace = folder.file("t", b"R Miss 0 100 10000 4900\nR Miss 50 1 3200 0\n");
