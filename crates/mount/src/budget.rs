@@ -124,6 +124,7 @@ impl Budget {
     /// Less than is needed or more than there is, in words.
     pub fn engine_within(&self, whole: Bytes, settings: &Settings) -> Result<Bytes, String> {
         let least = self.beside().0 + Table::memory_for(Table::FRAMES_MIN, settings.block_bytes).0;
+        let least = least.next_multiple_of(1 << 10);
         if !(least..=self.whole.0).contains(&whole.0) {
             return Err(format!(
                 "--memory {}: must be at least {} and at most {}, with which the mount was started",
@@ -162,6 +163,19 @@ mod tests {
             );
             let less = Budget::of(Bytes(whole.0 - MIB), Bytes(0));
             assert!(less.is_err() || less.unwrap().engine < engine, "{mib}");
+        }
+    }
+
+    #[test]
+    fn the_least_that_a_running_mount_may_have_is_in_whole_kib() {
+        for shift in 0..12 {
+            let budget = Budget::of(Bytes(40_345_678 << shift), Bytes(0)).unwrap();
+            let settings = Settings::with_memory(budget.engine);
+            let refused = budget.engine_within(Bytes(1), &settings).unwrap_err();
+            let least = refused.split(' ').find_map(|word| word.strip_suffix("KiB"));
+            let least = least.expect("a number of KiB").parse::<u64>().unwrap() << 10;
+            assert!(budget.engine_within(Bytes(least), &settings).is_ok());
+            assert!(budget.engine_within(Bytes(least - 1), &settings).is_err());
         }
     }
 

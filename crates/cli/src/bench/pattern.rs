@@ -8,12 +8,13 @@
 use std::fmt::Write;
 use std::str::FromStr;
 
-use forerun_core::Nanos;
 use forerun_core::spec::{Choice, ChoiceError, Method, OutOfRange, Param};
+use forerun_core::{Bytes, Nanos};
 use forerun_sim::workload::{self, Workload};
 
 use crate::failure::Failure;
 use crate::papers::in_words;
+use crate::quantity::{duration, size};
 
 /// Parameters of workloads that flags of the bench decide.
 const FLAGS: &[(&str, &str)] = &[
@@ -119,8 +120,10 @@ impl Pattern {
                 max,
             }) => {
                 let flag = FLAGS.iter().find(|(param, _)| *param == name);
-                let name = flag.map_or(name, |(_, flag)| flag);
-                format!("{name} {value}: must lie from {min} to {max}")
+                let flag = flag.map_or(name, |(_, flag)| flag);
+                let range = [value, min.to_string(), max.to_string()];
+                let [value, min, max] = range.map(|number| as_typed(name, number));
+                format!("{flag} {value}: must lie from {min} to {max}")
             }
             other => other.to_string(),
         })
@@ -186,6 +189,15 @@ pub fn help() -> String {
     help
 }
 
+/// A number of a parameter in the units of its option.
+fn as_typed(param: &str, number: String) -> String {
+    match (number.parse(), param.rsplit_once('_')) {
+        (Ok(bytes), Some((_, "bytes"))) => size(Bytes(bytes)).to_string(),
+        (Ok(time), Some((_, "ns"))) => duration(Nanos(time)).to_string(),
+        _ => number,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -226,6 +238,27 @@ mod tests {
         assert!(refused("many-readers").starts_with("no pattern \"many-readers\": there is seq"));
         assert!(refused("zigzag").starts_with("no pattern \"zigzag\""));
         assert!(refused("random(reads=x)").contains("must be a whole number"));
+    }
+
+    #[test]
+    fn a_range_is_in_the_units_of_its_option() {
+        let refused = |shape: Shape| {
+            let pattern = "sequential".parse::<Pattern>().unwrap();
+            pattern.workload(&shape).unwrap_err()
+        };
+        let think = Nanos(7_200_000_000_000);
+        assert_eq!(
+            refused(Shape { think, ..shape() }),
+            "--think 7200s: must lie from 0ns to 3600s"
+        );
+        let file_bytes = 3 << 40;
+        assert_eq!(
+            refused(Shape {
+                file_bytes,
+                ..shape()
+            }),
+            "--file-bytes 3TiB: must lie from 0B to 2TiB"
+        );
     }
 
     #[test]

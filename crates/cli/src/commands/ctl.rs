@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::args::{Ctl, Order};
 use crate::failure::Failure;
-use crate::mount::control::{Answer, Question, ask};
+use crate::mount::control::{Answer, Question, ask_as};
 use crate::mount::sockets::Sockets;
 
 /// Runs the command.
@@ -34,7 +34,7 @@ pub fn run(args: &Ctl, sockets: &Sockets, out: &mut dyn Write) -> Result<(), Fai
         },
     };
     let socket = sockets.find(&args.mount)?;
-    match ask(&socket, &question)? {
+    match ask_as(&args.mount, &socket, &question)? {
         Answer::Stats(report) => print(&report, out),
         Answer::Limits(limits) => print(&limits, out),
         Answer::Hints(taken) => print(&taken, out),

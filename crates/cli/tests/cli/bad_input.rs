@@ -247,7 +247,7 @@ error: invalid value '0' for '--read-bytes <SIZE>': must lie from 1 to 107374182
 $ forerun bench --file-bytes 1.2.3M
 error: invalid value '1.2.3M' for '--file-bytes <SIZE>': "1.2.3M" is not a size: write a number and a unit, as in 64KiB, 1MiB or 100MB
 $ forerun bench --file-bytes 100TiB
-forerun: --file-bytes 109951162777600: must lie from 0 to 2199023255552
+forerun: --file-bytes 100TiB: must lie from 0B to 2TiB
 $ forerun bench --think 8
 error: invalid value '8' for '--think <TIME>': "8" has no unit: write it as in 8ms, 200us or 1.5s
 $ forerun bench --readers 0

@@ -268,11 +268,31 @@ pub fn ask(path: &Path, question: &Question) -> Result<Answer, Failure> {
     ask_within(path, question, ANSWER_PATIENCE)
 }
 
+/// The same, and what the daemon refuses is said of this name in place of its socket.
+///
+/// # Errors
+/// The same.
+pub fn ask_as(named: &Path, path: &Path, question: &Question) -> Result<Answer, Failure> {
+    answered(named, answer(path, question, ANSWER_PATIENCE)?)
+}
+
 /// The same, and the whole answer must be there in this time.
 ///
 /// # Errors
 /// The same.
 pub fn ask_within(path: &Path, question: &Question, patience: Duration) -> Result<Answer, Failure> {
+    answered(path, answer(path, question, patience)?)
+}
+
+fn answered(named: &Path, answer: Answer) -> Result<Answer, Failure> {
+    match answer {
+        Answer::Error(error) => Err(Failure::broken(named, error)),
+        Answer::Refused(why) => Err(Failure::unusable(named, why)),
+        answer => Ok(answer),
+    }
+}
+
+fn answer(path: &Path, question: &Question, patience: Duration) -> Result<Answer, Failure> {
     let until = Instant::now() + patience;
     let failed = |e: io::Error| match e.kind() {
         io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
@@ -294,12 +314,8 @@ pub fn ask_within(path: &Path, question: &Question, patience: Duration) -> Resul
     stream.set_write_timeout(Some(patience)).map_err(failed)?;
     stream.write_all(&line).map_err(failed)?;
     let answer = receive(&mut stream, until).map_err(failed)?;
-    match serde_json::from_slice(&answer) {
-        Ok(Answer::Error(error)) => Err(Failure::broken(path, error)),
-        Ok(Answer::Refused(why)) => Err(Failure::unusable(path, why)),
-        Ok(answer) => Ok(answer),
-        Err(error) => Err(Failure::broken(path, format!("not an answer: {error}"))),
-    }
+    serde_json::from_slice(&answer)
+        .map_err(|error| Failure::broken(path, format!("not an answer: {error}")))
 }
 
 /// A connection, if the listener takes it in time. A stopped one takes 4,096, and the next would wait.
