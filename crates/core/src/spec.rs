@@ -214,6 +214,8 @@ pub enum ChoiceError {
         /// The names there are.
         known: Vec<&'static str>,
     },
+    /// A parameter that is named more than once.
+    Twice(&'static str),
     /// A parameter that is no number, or outside its range.
     Range(OutOfRange),
     /// Not of the form `name` or `name(param=value,..)`.
@@ -252,6 +254,7 @@ impl fmt::Display for ChoiceError {
                     known.join(", ")
                 )
             }
+            Self::Twice(param) => write!(f, "{param} is given twice"),
             Self::Range(range) => range.fmt(f),
             Self::Form(text) => {
                 write!(
@@ -337,6 +340,7 @@ impl<B> Choice<B> {
             });
         };
         let mut choice = Self::of(method);
+        let mut given = Vec::new();
         for arg in args
             .into_iter()
             .flat_map(|a| a.split(','))
@@ -348,6 +352,10 @@ impl<B> Choice<B> {
             let Some(known) = method.spec.params.iter().find(|p| p.name == param) else {
                 return choice.with(param, 0);
             };
+            if given.contains(&known.name) {
+                return Err(ChoiceError::Twice(known.name));
+            }
+            given.push(known.name);
             let number = value.parse().map_err(|_| OutOfRange {
                 name: known.name,
                 value: alloc::format!("{value:?}"),

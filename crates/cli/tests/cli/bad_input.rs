@@ -294,6 +294,7 @@ fn hints_that_cannot_be_given() {
         "bench --hints --wrong-percent 101",
         "bench --hints --hinted forstall",
         "bench --hints --hinted forestall(horizon_refs=9999999)",
+        "bench --pattern random(reads=3,reads=4)",
         "bench --hints --shared --readers 2",
         "bench --pattern shuffled(files=3)",
         "bench --disks 2",
@@ -315,6 +316,8 @@ $ forerun bench --hints --hinted forstall
 error: invalid value 'forstall' for '--hinted <METHOD>': no hinted method "forstall": there is forestall, demand-lru, demand-opt, fixed-horizon, aggressive, reverse-aggressive
 $ forerun bench --hints --hinted forestall(horizon_refs=9999999)
 error: invalid value 'forestall(horizon_refs=9999999)' for '--hinted <METHOD>': horizon_refs=9999999: must be a whole number from 0 to 1048576
+$ forerun bench --pattern random(reads=3,reads=4)
+error: invalid value 'random(reads=3,reads=4)' for '--pattern <NAME>': reads is given twice
 $ forerun bench --hints --shared --readers 2
 forerun: --pattern shuffled: one process reads all files: leave --shared out, one reader a file
 $ forerun bench --pattern shuffled(files=3)
