@@ -110,7 +110,13 @@ fn parse(lines: &mut dyn BufRead, list: &Path) -> Result<Vec<(usize, Range)>, Fa
         let range = range_of(line).map_err(|why| at(list, number, &why))?;
         ranges.push((number, range));
     }
-    Ok(ranges)
+    match ranges.is_empty() {
+        true => Err(Failure::unusable(
+            list,
+            format!("names no file: expected {FORM}"),
+        )),
+        false => Ok(ranges),
+    }
 }
 
 /// The range that a line names.
@@ -277,6 +283,7 @@ mod tests {
         for (text, part) in [
             (long, "line 1: longer than"),
             (many, "line 65537: a list has"),
+            ("\n \n".to_owned(), "list: names no file"),
         ] {
             let refused = parse(&mut text.as_bytes(), Path::new("list")).unwrap_err();
             assert!(refused.to_string().contains(part), "{refused}");
