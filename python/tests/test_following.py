@@ -6,6 +6,7 @@ import fsspec
 import pytest
 
 import forerun
+from forerun import _handles
 from forerun._following import AHEAD_MAX, Following
 from targets import s3, s3_options  # noqa: F401
 
@@ -79,7 +80,8 @@ def test_another_listing_and_a_gap_begin_anew():
     assert recorder.take() == [] and following._kept == {}
 
 
-def test_ends_of_listed_objects_are_there_when_their_tables_are_opened(s3):
+def test_ends_of_listed_objects_are_there_when_their_tables_are_opened(s3, monkeypatch):
+    monkeypatch.setattr(_handles, "LISTED_SECONDS", 3600.0)
     target, folder = s3
     contents = {f"{folder}/{number:02}.parquet": random.Random(number).randbytes(SIZE + number) for number in range(12)}
     for path, content in contents.items():

@@ -19,7 +19,9 @@ SIZE = 300_000
 
 
 @pytest.fixture
-def reset():
+def reset(monkeypatch):
+    # No listing becomes old on a busy machine.
+    monkeypatch.setattr(_handles, "LISTED_SECONDS", 3600.0)
     _handles.proved.clear()
     _handles.untagged.clear()
     _handles._told.clear()
@@ -236,6 +238,19 @@ def test_the_cache_type_reads_objects_of_s3_by_the_engine_without_a_question(s3,
             assert file.cache.handle.name.startswith("s3://")
         # The one of the target's own opening.
         assert requests()[before:].count("HEAD") == 1
+
+
+def test_the_cache_type_reads_an_object_of_an_old_listing_in_the_version_that_it_has(s3, s3_options, engine, reset, monkeypatch):
+    target, folder = s3
+    put(target, f"{folder}/a", 1)
+    options = {"cache_type": "forerun", "cache_options": {"engine": engine}}
+    target.ls(folder)
+    with target.open(f"{folder}/a", **options) as file:
+        assert file.read() == b"\1" * SIZE
+    put(fsspec.filesystem("s3", **s3_options, skip_instance_cache=True), f"{folder}/a", 2)
+    monkeypatch.setattr(_handles, "LISTED_SECONDS", 0.0)
+    with target.open(f"{folder}/a", **options) as file:
+        assert file.read() == b"\2" * SIZE
 
 
 @pytest.mark.parametrize("why", ["refused", "unreachable", "missing"])

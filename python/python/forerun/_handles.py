@@ -41,6 +41,8 @@ _Folder = tuple[str, str, int]
 untagged: dict[_Folder, float] = {}
 # A server that is set up anew is met within this time; a walk through folders takes no more memory than this number.
 _UNTAGGED_SECONDS, _UNTAGGED_MAX = 60.0, 1024
+# A listing of s3fs has no end. It is believed as long as a scan of a folder takes that opens four files of 2 MB at a time.
+LISTED_SECONDS = 5.0
 _unshared = itertools.count()
 
 
@@ -114,7 +116,7 @@ def native_handle(
             return None
         # The first object of a bucket is asked for in any case: the target reads where that fails.
         if known.bucket in proved:
-            for one in [details] if details else fs._ls_from_cache(path) or []:
+            for one in [details] if details else listed_details(fs, path):
                 if one["name"] == path and (handle := known_handle(engine, known, one)):
                     return handle
         handle = Handle.stored(engine, known.url, known.variables, **(part or {}))
@@ -136,6 +138,31 @@ def native_handle(
 
 # Of the engine's client.
 _NO_VERSION = "neither a strong ETag nor a version"
+
+
+def listed_details(fs: AbstractFileSystem, path: str) -> list[dict[str, Any]]:
+    """Details of an object by a listing that its target has and that is to be believed."""
+    return fs._ls_from_cache(path) or [] if is_believed(fs, path) else []
+
+
+def is_believed(fs: AbstractFileSystem, path: str) -> bool:
+    """Whether no old listing of the target has this path."""
+    listings: Any = getattr(fs, "dircache", None) or {}
+    return all([_is_new(fs, folder, listings.get(folder)) for folder in (path, fs._parent(path))])
+
+
+def _is_new(fs: AbstractFileSystem, folder: str, listing: Any) -> bool:
+    if not isinstance(listing, list) or not listing:
+        return True
+    # By folder: an entry of the listing, which another listing does not have, and when it was seen first.
+    seen: dict[str, tuple[Any, float]] = vars(fs).setdefault("_forerun_listed", {})
+    entry, when = seen.get(folder, (None, 0.0))
+    if entry is not listing[0]:
+        # Of a copy: other threads change it meanwhile.
+        for before in list(seen)[: 1 - _UNTAGGED_MAX]:
+            seen.pop(before, None)
+        seen[folder] = entry, when = listing[0], time.monotonic()
+    return time.monotonic() - when < LISTED_SECONDS
 
 
 def _folder(fs: AbstractFileSystem, known: native.Reached) -> _Folder:

@@ -9,10 +9,11 @@ Called by `forerun.fsspec`.
 """
 
 import errno
+import functools
 import itertools
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from ._file import File
@@ -175,6 +176,25 @@ class Object(File):
     def __reduce__(self) -> tuple[Any, ...]:
         self._check_open()
         return _reopen, (self.fs, self.path, self.tell())
+
+
+def _disbelieving(method: Callable[..., Any]) -> Callable[..., Any]:
+    """A read; where it finds that its object was replaced, what is listed of it is out of date."""
+
+    @functools.wraps(method)
+    def read(self: Object, *args: Any) -> Any:
+        try:
+            return method(self, *args)
+        except OSError as error:
+            if error.errno == errno.ESTALE:
+                self.fs.invalidate_cache(self.path)
+            raise
+
+    return read
+
+
+for _name in ("pread", "read", "readinto", "readinto_at", "readline"):
+    setattr(Object, _name, _disbelieving(getattr(Object, _name)))
 
 
 def _reopen(fs: "ForerunFileSystem", path: str, position: int) -> Any:

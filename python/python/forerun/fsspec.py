@@ -21,6 +21,7 @@ of the last change); files of an object without one share nothing.
 (7, b'world')
 """
 
+import errno
 import functools
 import os
 import threading
@@ -46,7 +47,7 @@ from ._default import default_engine
 from ._file import File
 from ._following import Following
 from ._forerun import Engine, Handle
-from ._handles import listed_handle, native_handle, target_handle, token, written
+from ._handles import is_believed, listed_handle, native_handle, target_handle, token, written
 from ._object import TREE_FIRST, TREES, Object, batch, read_alone, whole
 from ._threads import Threads
 from ._turns import Fetch, Kept, bears_calls, has_ranges, keeps_copies, opening_of, turn_of
@@ -289,7 +290,7 @@ class ForerunFileSystem(ChainedFileSystem):
 
     def _announce_following(self, path: str) -> None:
         listing = getattr(self.fs, "dircache", {}).get(self.fs._parent(path))
-        if listing:
+        if listing and is_believed(self.fs, path):
             of = functools.partial(listed_handle, self.engine, self.fs)
             self._following.opened(path, listing, of)
 
@@ -309,12 +310,23 @@ class ForerunFileSystem(ChainedFileSystem):
         if start is None or start == 0:
             # A small object in one round trip.
             kwargs["forerun_part"] = {"first": min(end, first_max) if end and end > 0 else first_max}
-        with self.open(path, "rb", **kwargs) as file:
-            if not isinstance(file, File):
-                # A stream without positions.
-                return bytes(file.read()[start:end])
-            first, last, _ = slice(start, end).indices(file.size)
-            return whole(file, first, max(first, last), read_alone)
+
+        def cat() -> bytes:
+            with self.open(path, "rb", **kwargs) as file:
+                if not isinstance(file, File):
+                    # A stream without positions.
+                    return bytes(file.read()[start:end])
+                first, last, _ = slice(start, end).indices(file.size)
+                return whole(file, first, max(first, last), read_alone)
+
+        try:
+            return cat()
+        except OSError as error:
+            if error.errno != errno.ESTALE:
+                raise
+        # Replaced since it was listed, or just now.
+        self.invalidate_cache(path)
+        return cat()
 
     def cat_ranges(
         self,
