@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import forerun
 import forerun.torch
+from forerun._folder import place_of
 
 SAMPLE = 4096
 
@@ -178,6 +179,75 @@ def test_reads_in_another_order_are_counted_and_right(path, engine, content):
     for index in (0, 5, 5, 700, 3):
         assert hinted[index] == content[index * SAMPLE :][:SAMPLE]
     assert hinted.announcer().unexpected > 0
+
+
+@pytest.mark.parametrize("kind", ["planned", "told"])
+def test_a_sample_without_a_place_fails_alone(path, engine, content, kind):
+    samples = Samples(path, engine)
+
+    def locate(index):
+        if index == 5:
+            raise KeyError("no five")
+        return samples.locate(index)
+
+    if kind == "planned":
+        plan = forerun.torch.Plan(64, shuffle=False)
+        hinted, order = forerun.torch.HintedDataset(samples, plan, locate, engine=engine), range(64)
+    else:
+        hinted = forerun.torch.ToldDataset(samples, locate, engine=engine)
+        order = [index for batch in forerun.torch.LookAhead([list(range(64))], 64, 0) for index in batch]
+    for number, index in enumerate(order):
+        if number == 5:
+            with pytest.raises(KeyError, match="no five"):
+                hinted[index]
+        else:
+            assert hinted[index] == content[number * SAMPLE :][:SAMPLE]
+    assert hinted.announcer().unexpected == 0 and engine.ledger()["hints"] >= 63
+
+
+class Number:
+    """A whole number of another package, as of numpy or torch."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def __index__(self):
+        return self.value
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_a_place_has_whole_numbers_of_any_kind(path, engine, several):
+    samples = Samples(path, engine)
+
+    def locate(index):
+        place = samples.opened(), Number(index * SAMPLE), Number(SAMPLE)
+        return (place, place, place) if several else place
+
+    plan = forerun.torch.Plan(8, shuffle=False)
+    hinted = forerun.torch.HintedDataset(samples, plan, locate, engine=engine)
+    for index in range(8):
+        hinted[index]
+    assert engine.ledger()["hints"] >= 8 and hinted.announcer().unexpected == 0
+
+
+@pytest.mark.parametrize("place", [("data", 1.5, None), ("data", 0, "all"), ("data", 0), "data", 7, [("data", 0, None), 3]])
+def test_a_place_of_another_form_is_refused_by_name(path, engine, place):
+    samples = Samples(path, engine)
+    plan = forerun.torch.Plan(8, shuffle=False)
+    hinted = forerun.torch.HintedDataset(samples, plan, lambda index: place, engine=engine)
+    with pytest.raises(TypeError, match=r"locate\(0\) of .*: must be \(file, offset, length\)"):
+        hinted[0]
+
+
+def test_paths_in_an_array_are_the_samples_of_a_data_set(path):
+    class Array(list):
+        def __bool__(self):
+            raise ValueError("the truth of an array is ambiguous")
+
+    class Files:
+        samples = Array([str(path)])
+
+    assert place_of(Files(), 0) == (str(path), 0, None)
 
 
 class AtOnce(Samples):

@@ -1,5 +1,6 @@
 """Orders announced to an engine some samples ahead, and orders that only the program knows told to its workers."""
 
+import operator
 import os
 import threading
 from collections import deque
@@ -69,7 +70,17 @@ class Announcer:
         # The next lot goes once so many are announced and unread.
         self._few = 0
         self._failure: BaseException | None = None
+        # By sample, why it has no place: raised once it is read.
+        self._refused: dict[int, Exception] = {}
         self.unexpected = 0
+        # The same since the last sample that came in its turn.
+        self.lost = 0
+
+    @property
+    def passed(self) -> int:
+        """How many samples of the order are read, or were left out."""
+        with self._lock:
+            return self._located - self._known()
 
     def reading(self, index: int) -> None:
         """This sample is about to be read."""
@@ -87,6 +98,9 @@ class Announcer:
             self._hand_in(lot)
         with self._lock:
             self._take(index)
+            refused = self._refused.pop(index, None) if self._refused else None
+        if refused is not None:
+            raise refused
 
     def _samples(self) -> Iterator[int]:
         yield from self._announced
@@ -98,6 +112,7 @@ class Announcer:
         place = next((at for at, one in enumerate(islice(self._samples(), 64)) if one == index), None)
         if place != 0:
             self.unexpected += 1
+        self.lost = 0 if place == 0 else self.lost + 1
         for _ in range(0 if place is None else place + 1):
             for part in (self._announced, self._leaving, self._waiting):
                 if part:
@@ -106,13 +121,18 @@ class Announcer:
 
     def _fill(self) -> None:
         """Locates samples up to as many as are known already, or the first of all."""
-        known = len(self._announced) + len(self._leaving) + len(self._waiting)
-        missing = min(self._ahead - known, max(self._located, _FIRST))
+        missing = min(self._ahead - self._known(), max(self._located, _FIRST))
         for index in islice(self._order, max(missing, 0)):
-            places = self._locate(index)
-            one = isinstance(places, tuple) and len(places) == 3 and isinstance(places[1], int)
-            self._waiting.append((index, [places] if one else list(places)))  # type: ignore
+            self._refused.pop(index, None)
+            try:
+                places = _places(self._locate(index), index)
+            except Exception as error:
+                places, self._refused[index] = [], error
+            self._waiting.append((index, places))
             self._located += 1
+
+    def _known(self) -> int:
+        return len(self._announced) + len(self._leaving) + len(self._waiting)
 
     def _next_lot(self) -> "list[_Sample]":
         """The next to be announced, unless others are, or more than half of those announced is to be read."""
@@ -149,6 +169,21 @@ class Announcer:
                 self._waiting.extendleft(reversed(self._leaving))
                 self._leaving.clear()
                 self._is_leaving = False
+
+
+def _places(told: Any, index: int) -> list[Place]:
+    """The places of a sample, of which `locate` has told one or several."""
+    is_one = isinstance(told, tuple) and len(told) == 3 and not isinstance(told[1], tuple)
+    places = []
+    for place in [told] if is_one or not isinstance(told, Iterable) else told:
+        try:
+            file, offset, length = place if isinstance(place, tuple) else ()
+            # Numbers of numpy and torch, too.
+            places.append((file, operator.index(offset), None if length is None else operator.index(length)))
+        except (TypeError, ValueError):
+            why = "must be (file, offset, length) with whole numbers, or several of these"
+            raise TypeError(f"locate({index}) of {place!r}: {why}") from None
+    return places
 
 
 def _is_address(file: Any) -> bool:

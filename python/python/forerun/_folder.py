@@ -105,7 +105,9 @@ def place_of(dataset: Any, index: int) -> Place | Sequence[Place]:
     if hasattr(dataset, "cumulative_sizes") and hasattr(dataset, "datasets"):
         part = bisect_right(dataset.cumulative_sizes, index)
         return place_of(dataset.datasets[part], index - (dataset.cumulative_sizes[part - 1] if part else 0))
-    samples = getattr(dataset, "samples", None) or getattr(dataset, "imgs", None)
+    known = (getattr(dataset, name, None) for name in ("samples", "imgs"))
+    # An array has no truth.
+    samples = next((one for one in known if one is not None), None)
     if samples is None:
         kind = type(dataset).__name__
         raise TypeError(f"dataset of type {kind}: has none of locate, samples and imgs; give locate")
