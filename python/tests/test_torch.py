@@ -181,6 +181,59 @@ def test_reads_in_another_order_are_counted_and_right(path, engine, content):
     assert hinted.announcer().unexpected > 0
 
 
+def read_epochs(hinted, orders, set_epoch):
+    """Reads orders one after the other; of each how many reads came out of turn."""
+    counts = [0]
+    for epoch, order in enumerate(orders):
+        if set_epoch:
+            hinted.epoch = epoch
+        for index in order:
+            hinted[index]
+        counts.append(hinted.announcer().unexpected)
+    return [after - before if after >= before else after for before, after in zip(counts, counts[1:])]
+
+
+@pytest.mark.parametrize("left_at", [0, 1, 300, 700])
+def test_an_epoch_that_is_left_early_leaves_the_next_one_announced(path, engine, left_at):
+    samples = Samples(path, engine)
+    plan = forerun.torch.Plan(len(samples), seed=3)
+    hinted = forerun.torch.HintedDataset(samples, plan, samples.locate, engine=engine, ahead=32)
+    assert len(samples) > 700
+    orders = [plan.order(epoch)[: left_at if epoch == 1 else None] for epoch in range(4)]
+    assert read_epochs(hinted, orders, set_epoch=True) == [0, 0, 0, 0]
+
+
+@pytest.mark.parametrize("epochs", ["the next", "the same"])
+@pytest.mark.parametrize("left_at", [300, 700, None])
+def test_an_order_that_begins_anew_is_found_by_its_reads(path, engine, epochs, left_at):
+    samples = Samples(path, engine)
+    plan = forerun.torch.Plan(len(samples), seed=3)
+    hinted = forerun.torch.HintedDataset(samples, plan, samples.locate, engine=engine, ahead=32)
+    orders = [plan.order(epoch if epochs == "the next" else 0)[:left_at] for epoch in range(4)]
+    counts = read_epochs(hinted, orders, set_epoch=False)
+    # As many as are looked at before, and one that was taken for the first in turn.
+    assert all(count <= 2 * 64 for count in counts)
+    if left_at is None:
+        assert counts[2:] == [0, 0]
+
+
+def test_reads_in_no_order_are_looked_for_less_and_less_often(path, engine):
+    samples = Samples(path, engine)
+    plan = forerun.torch.Plan(len(samples), seed=3, shuffle=False)
+    hinted = forerun.torch.HintedDataset(samples, plan, samples.locate, engine=engine)
+    orders = []
+    kind = type(plan)
+    asked = kind.order_of_worker
+    try:
+        kind.order_of_worker = lambda *arguments: orders.append(1) or asked(*arguments)
+        for _ in range(20):
+            for index in range(700, 300, -1):
+                hinted[index]
+    finally:
+        kind.order_of_worker = asked
+    assert len(orders) <= 2 * 9 + 2
+
+
 @pytest.mark.parametrize("kind", ["planned", "told"])
 def test_a_sample_without_a_place_fails_alone(path, engine, content, kind):
     samples = Samples(path, engine)

@@ -150,6 +150,11 @@ class Sampler:
         return len(self.plan)
 
 
+# So many reads that come out of turn are an order that was left: it is looked for, again after twice as many. Reads in
+# the order of so many places are found there.
+_LOST, _ALIKE = 64, 8
+
+
 def _worker() -> tuple[int, int]:
     """The number of this worker of a DataLoader, and how many there are; (0, 1) in no worker."""
     data = sys.modules.get("torch.utils.data")
@@ -184,6 +189,12 @@ class HintedDataset:
         self.first = 0
         self._announcer: Announcer | None = None
         self._made_for: tuple[int, int, int] | None = None
+        # Epochs in the order of the announcer, each with its end there.
+        self._ends: list[tuple[int, int]] = []
+        # What is added to an epoch for the one after it: 0 where a program reads the same order again.
+        self._step = 1
+        self._last: deque[int] = deque(maxlen=_ALIKE)
+        self._patience = _LOST
 
     def __len__(self) -> int:
         return len(self.dataset)
@@ -197,8 +208,32 @@ class HintedDataset:
         return batched(self.dataset, self._reading)
 
     def _reading(self, index: int) -> int:
-        self.announcer().reading(index)
+        announcer = self.announcer()
+        self._last.append(index)
+        if announcer.lost >= self._patience:
+            announcer = self._find(announcer)
+        announcer.reading(index)
         return index
+
+    def _find(self, lost: Announcer) -> Announcer:
+        """The announcer from where the reads are, in the epoch that was being read, the one after it or that of the program.
+
+        An epoch that is not read to its end is followed by another one, of which a worker that lives on hears nothing.
+        """
+        passed = lost.passed
+        was = next((epoch for epoch, end in self._ends if passed <= end), self.epoch)
+        last = list(self._last)
+        for epoch in dict.fromkeys((was, was + 1, self.epoch)):
+            first = self.first if epoch == self.epoch else 0
+            order = self.plan.order_of_worker(epoch, *self.worker(), first)
+            ends = range(len(last), len(order) + 1)
+            end = next((end for end in ends if order[end - 1] == last[-1] and order[end - len(last) : end] == last), None)
+            if end is not None:
+                found = self._begin(epoch, first, end - 1, int(epoch > was))
+                found.unexpected = lost.unexpected
+                return found
+        self._patience *= 2
+        return lost
 
     def leave_out(self, batches: int) -> None:
         """Has the order of the epoch, here and in workers made from now on, begin behind so many batches."""
@@ -212,25 +247,35 @@ class HintedDataset:
         now = (os.getpid(), self.epoch, self.first)
         if self._announcer is None or self._made_for != now:
             before = self._made_for and self._made_for[:2]
-            follows = before == (now[0], self.epoch - 1) and self.first == 0
-            if self._announcer is None or not follows:
-                engine = self.engine if self.engine is not None else default_engine()
-                order = self._epochs(self.epoch, self.first)
-                self._announcer = Announcer(engine, order, self.locate, self.ahead)
+            follows = before == (now[0], self.epoch - 1) and self.first == 0 and self._step == 1
+            # Of an epoch that was not read to its end the rest does not come.
+            if self._announcer is None or not follows or (self.epoch - 1, self._announcer.passed) not in self._ends:
+                self._begin(self.epoch, self.first)
             self._made_for = now
+        return cast(Announcer, self._announcer)
+
+    def _begin(self, epoch: int, first: int, passed: int = 0, step: int = 1) -> Announcer:
+        """Begins in an epoch, behind so many batches of all and so many samples of this worker."""
+        engine = self.engine if self.engine is not None else default_engine()
+        self._ends, self._step, self._patience = [], step, _LOST
+        order = self._epochs(epoch, first, passed, self._ends)
+        self._announcer = Announcer(engine, order, self.locate, self.ahead)
         return self._announcer
 
-    def _epochs(self, epoch: int, first: int) -> Iterator[int]:
+    def _epochs(self, epoch: int, first: int, passed: int, ends: list[tuple[int, int]]) -> Iterator[int]:
         worker, workers = self.worker()
+        end = 0
         while True:
-            order = self.plan.order_of_worker(epoch, worker, workers, first)
+            order = self.plan.order_of_worker(epoch, worker, workers, first)[passed:]
             if not order and not first:
                 return
+            end += len(order)
+            ends.append((epoch, end))
             yield from order
-            epoch, first = epoch + 1, 0
+            epoch, first, passed = epoch + self._step, 0, 0
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_announcer": None, "_made_for": None}
+        return {**self.__dict__, "_announcer": None, "_made_for": None, "_ends": []}
 
 
 def share_memory(engine: Engine, workers: int) -> None:
