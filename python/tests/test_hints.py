@@ -540,3 +540,38 @@ def test_an_image_folder_opens_its_images_by_the_engine(torch, tmp_path, engine)
     # The data set itself is as it was.
     assert pictures.loader is pictures.past_the_engine
     assert engine.ledger()["hints_read"] == 20
+
+
+class Byte(bytes):
+    """An image of one colour."""
+
+    def getpixel(self, _):
+        return self[0]
+
+
+def first_byte(path, *, engine):
+    return Byte(read(path, engine))
+
+
+@pytest.mark.parametrize("kind", ["part", "joined", "part of joined"])
+def test_parts_of_an_image_folder_open_its_images_by_the_engine(torch, tmp_path, engine, kind, monkeypatch):
+    monkeypatch.setattr(forerun.torch, "image", first_byte)
+    for number in range(20):
+        (tmp_path / f"{number:02}.bin").write_bytes(bytes([number]) * 5000)
+    whole = Pictures(tmp_path, engine)
+    data = {
+        "part": Subset(whole, range(20)),
+        "joined": Both(Subset(whole, range(5)), Subset(whole, range(5, 20))),
+        "part of joined": Subset(Both(Subset(whole, range(5)), Subset(whole, range(5, 20))), range(20)),
+    }[kind]
+    loader = forerun.torch.data_loader(data, sampler=range(20), batch_size=4, engine=engine)
+    assert [sample for batch in loader for sample in batch] == list(range(20))
+    assert engine.ledger()["hints_read"] == 20
+    # The data set itself is as it was.
+    assert whole.loader is whole.past_the_engine
+
+
+def test_a_part_of_another_data_set_is_left_as_it_is(torch, tmp_path, engine):
+    (tmp_path / "0.bin").write_bytes(b"abc")
+    for data in (Subset(Images(tmp_path, engine), [0]), Both(Images(tmp_path, engine), Images(tmp_path, engine))):
+        assert forerun.torch.data_loader(data, sampler=[0], engine=engine).dataset.dataset is data

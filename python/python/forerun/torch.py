@@ -27,6 +27,7 @@ the number after.
 """
 
 import copy
+import operator
 import os
 import random
 import sys
@@ -336,10 +337,8 @@ def data_loader(
         made._order, made._epochs, made._told = order, epochs, told
         return made
 
-    if locate is None and _module(getattr(dataset, "loader", None)) == "torchvision.datasets.folder":
-        # Its own loader opens files past the engine.
-        dataset = copy.copy(dataset)
-        cast(Any, dataset).loader = partial(image, engine=engine)
+    if locate is None:
+        dataset = _by_engine(dataset, engine)
     where = locate if locate is not None else partial(place_of, dataset)
     if locate is None and len(dataset) > 0:
         # A dataset that does not say is refused here, and not in a worker.
@@ -387,6 +386,26 @@ _OF_ORDER = ("samples", "seed", "world_size", "batch_size", "shuffle", "drop_las
 def _resumable(kind: Any) -> Any:
     """torch's `DataLoader` with a place, which cannot be a class of this module where there is no torch."""
     return type(kind.__name__, (Resumable, kind), {})
+
+
+def _by_engine(dataset: Any, engine: Engine | None) -> Any:
+    """A dataset, or a subset or a concatenation, without loaders of torchvision's: they open files past the engine."""
+    changed: dict[str, Any] = {}
+    if _module(getattr(dataset, "loader", None)) == "torchvision.datasets.folder":
+        changed["loader"] = partial(image, engine=engine)
+    if hasattr(dataset, "indices") and hasattr(dataset, "dataset"):
+        changed["dataset"] = _by_engine(dataset.dataset, engine)
+        if changed["dataset"] is dataset.dataset:
+            return dataset
+    elif hasattr(dataset, "cumulative_sizes") and hasattr(dataset, "datasets"):
+        changed["datasets"] = [_by_engine(one, engine) for one in dataset.datasets]
+        if all(map(operator.is_, changed["datasets"], dataset.datasets)):
+            return dataset
+    if not changed:
+        return dataset
+    made = copy.copy(dataset)
+    vars(made).update(changed)
+    return made
 
 
 def _module(function: Any) -> str | None:
