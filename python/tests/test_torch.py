@@ -339,6 +339,38 @@ def test_shards_are_announced_and_closed_in_turn(tmp_path, engine):
     assert ledger["hints_read"] > 0 and ledger["misses"] == 0
 
 
+def test_a_shard_that_is_missing_is_an_error_in_its_turn_and_the_others_are_read(tmp_path, engine):
+    paths = [tmp_path / f"shard{i}" for i in range(5)]
+    for number, path in enumerate(paths):
+        if number not in (2, 4):
+            path.write_bytes(bytes([number]) * 1000)
+    shards = forerun.torch.open_shards(paths, engine=engine, ahead=2)
+    read = []
+    for _ in paths:
+        try:
+            file = next(shards)
+            read.append(file.read(1))
+        except FileNotFoundError as error:
+            read.append(error.filename)
+    assert read == [b"\0", b"\1", str(paths[2]), b"\3", str(paths[4])]
+    assert file.closed and next(shards, None) is None
+
+
+@pytest.mark.filterwarnings("ignore:forerun. announced reads")
+def test_shards_that_are_left_are_closed(tmp_path, engine):
+    paths = [tmp_path / f"shard{i}" for i in range(5)]
+    for path in paths:
+        path.write_bytes(b"abc")
+    for leave in ("close", "forget"):
+        shards = forerun.torch.open_shards(paths, engine=engine, ahead=2)
+        opened = [next(shards), *shards._opened]
+        if leave == "close":
+            shards.close()
+            assert next(shards, None) is None
+        del shards
+        assert len(opened) == 3 and all(file.closed for file in opened)
+
+
 def test_a_worker_has_its_share_of_the_memory(engine):
     forerun.torch.share_memory(engine, 4)
     assert engine.memory_limit == engine.memory // 4

@@ -54,6 +54,7 @@ __all__ = [
     "LookAhead",
     "Plan",
     "Sampler",
+    "Shards",
     "ToldDataset",
     "data_loader",
     "image",
@@ -433,27 +434,68 @@ class _Batches:
 
 def open_shards(
     paths: Sequence[str | os.PathLike[str]], *, engine: Engine | None = None, ahead: int = 2
-) -> Iterator[BufferedFile]:
+) -> "Shards":
     """Opens files in turn, for iterable datasets and shards of webdataset, each announced whole.
 
     `ahead` files are open and announced before the one that is read. Each is closed when the next
-    one is asked for.
+    one is asked for. The error of one that cannot be opened is raised in its turn; the next call goes on behind it.
     """
     if ahead < 0:
         raise ValueError(f"ahead of {ahead}: must be at least 0")
-    engine = engine if engine is not None else default_engine()
-    opened: deque[BufferedFile] = deque()
-    rest = iter(paths)
-    try:
-        while True:
-            for path in islice(rest, ahead + 1 - len(opened)):
-                file = _open(path, engine=engine)
-                opened.append(file)
-                engine.hint([(file, 0, file.size)])
-            if not opened:
-                return
-            yield opened[0]
-            opened.popleft().close()
-    finally:
-        for file in opened:
-            file.close()
+    return Shards(paths, engine, ahead)
+
+
+class Shards:
+    """The files of `open_shards`."""
+
+    def __init__(self, paths: Iterable[str | os.PathLike[str]], engine: Engine | None, ahead: int) -> None:
+        self._rest, self._engine, self._ahead = iter(paths), engine, ahead
+        # The one that is read, and those behind it or why they cannot be opened.
+        self._reading: BufferedFile | None = None
+        self._opened: deque[BufferedFile | Exception] = deque()
+
+    def __iter__(self) -> "Shards":
+        return self
+
+    def __next__(self) -> BufferedFile:
+        self._end_reading()
+        for path in islice(self._rest, self._ahead + 1 - len(self._opened)):
+            self._opened.append(self._open(path))
+        if not self._opened:
+            raise StopIteration
+        file = self._opened.popleft()
+        if isinstance(file, Exception):
+            try:
+                raise file
+            finally:
+                # The exception has this frame.
+                del file
+        self._reading = file
+        return file
+
+    def _open(self, path: str | os.PathLike[str]) -> BufferedFile | Exception:
+        try:
+            file = _open(path, engine=self._engine)
+        except Exception as error:
+            return error
+        file.engine.hint([(file, 0, file.size)])
+        return file
+
+    def _end_reading(self) -> None:
+        if self._reading is not None:
+            self._reading.close()
+            self._reading = None
+
+    def close(self) -> None:
+        """Closes the files that are open; there are none then."""
+        self._end_reading()
+        self._rest = iter(())
+        while self._opened:
+            file = self._opened.popleft()
+            if not isinstance(file, Exception):
+                file.close()
+
+    def __del__(self) -> None:
+        # Without paths there are none.
+        if hasattr(self, "_opened"):
+            self.close()
