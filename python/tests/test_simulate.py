@@ -114,9 +114,26 @@ def test_values_that_cannot_be_used_are_named(arguments, message):
     assert message in str(raised.value)
 
 
+def test_a_whole_number_with_a_point_is_that_number(tmp_path):
+    trace = tmp_path / "trace.csv"
+    trace.write_text("".join(f"{number},{number % 7}\n" for number in range(100)))
+    call = {"trace": trace, "trace_format": "csv", "columns": "time-col=1,obj-id-col=2", "policy": "lru"}
+    whole = forerun.count(**call, cache=[5, 1000000])
+    assert forerun.count(**call, cache=[5.0, 1e6]) == whole
+
+
 def test_a_trace_that_is_missing_is_an_error_of_the_system(tmp_path):
-    with pytest.raises(FileNotFoundError):
-        forerun.simulate(trace=tmp_path / "missing")
+    trace, missing = tmp_path / "trace.csv", tmp_path / "missing"
+    trace.write_text("0,1\n1,2\n")
+    read = {"trace_format": "csv", "columns": "time-col=1,obj-id-col=2"}
+    for call in (
+        lambda: forerun.simulate(trace=missing),
+        lambda: forerun.simulate(trace=trace, merge=[trace, missing], **read),
+        lambda: forerun.count(trace=trace, merge=missing, **read),
+    ):
+        with pytest.raises(FileNotFoundError) as raised:
+            call()
+        assert raised.value.filename == str(missing)
     garbage = tmp_path / "garbage"
     garbage.write_bytes(bytes(range(256)))
     with pytest.raises(ValueError, match="garbage"):

@@ -126,7 +126,10 @@ def _word(name: str, value: Any) -> str:
         return os.fspath(value)
     if isinstance(value, Iterable):
         return ",".join(_word(name, one) for one in value)
-    if isinstance(value, float) or hasattr(value, "__index__"):
+    if isinstance(value, float):
+        # With a point it would be of another meaning: bytes in place of blocks.
+        return str(int(value) if value.is_integer() else value)
+    if hasattr(value, "__index__"):
         return str(value)
     raise TypeError(f"{name} must be a value as on the command line or several, not {type(value)}")
 
