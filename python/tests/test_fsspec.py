@@ -420,3 +420,15 @@ def test_a_small_file_whose_tree_is_walked_is_fetched_whole(tmp_path, name, size
         assert (engine.ledger()["hints"] > 0) == announces
         file.seek(0)
         assert file.read() == content
+
+
+def test_the_folders_of_a_file_system_with_coroutines_are_walked(engine):
+    target, folder = MemoryFileSystem(), "/walked"
+    for name in ("a", "b/c", "b/d/e"):
+        target.pipe_file(f"{folder}/{name}", b"content")
+    fs = fsspec.filesystem("forerun", fs=target, engine=engine, asynchronous=True)
+
+    async def walked():
+        return [one async for one in fs._walk(folder)]
+
+    assert asyncio.run(walked()) == list(target.walk(folder))

@@ -41,6 +41,8 @@ class AsynchronousFileSystem(AsyncFileSystemWrapper):
 
     def _wrap_all_sync_methods(self) -> None:
         super()._wrap_all_sync_methods()
+        # A generator makes no coroutine: that of the base lists folder by folder.
+        self.__dict__.pop("_walk", None)
         for name, made in list(vars(self).items()):
             if asyncio.iscoroutinefunction(made) and (method := getattr(made, "__wrapped__", None)):
                 setattr(self, name, _on_threads(method, _readers if name.removeprefix("_") in _READS else _writers))
