@@ -200,6 +200,22 @@ def test_a_scan_that_is_announced_before_names_columns_and_row_groups(table):
             announce(Recorder(content))
 
 
+def test_a_nested_column_is_announced_by_its_name_and_by_those_of_its_parts():
+    rows = [{"x": number, "y": {"z": str(number)}} for number in range(100)]
+    made = io.BytesIO()
+    parquet.write_table(pyarrow.table({"b": rows, "bx": range(100), "l": [[1, 2]] * 100}), made)
+    content = made.getvalue()
+    found = {chunk.column: (chunk.first, chunk.end) for chunk in chunks(content)}
+    assert {"b.x", "b.y.z", "bx"} < found.keys()
+    of_list = [name for name in found if name.startswith("l.")]
+    for names, wanted in ((["b"], ["b.x", "b.y.z"]), (["b.y"], ["b.y.z"]), (["l", "b.x"], [*of_list, "b.x"])):
+        file = Recorder(content)
+        assert announce(file, columns=names) == len(wanted)
+        assert sorted(file.take()) == sorted(found[name] for name in wanted)
+    with pytest.raises(ValueError, match="column 'y': must be one of b, b.x, "):
+        announce(Recorder(content), columns=["y"])
+
+
 def test_chunks_name_a_column_in_a_row_group(table):
     first = chunks(table)[0]
     assert isinstance(first, Chunk) and first[:2] == (0, "a") and first.first == 4

@@ -47,6 +47,12 @@ class Chunk(NamedTuple):
     first: int
     end: int
 
+    @property
+    def names(self) -> set[str]:
+        """Those of the column and of all that it is a part of."""
+        parts = self.column.split(".")
+        return {".".join(parts[: end + 1]) for end in range(len(parts))}
+
 
 def chunks(footer: bytes) -> list[Chunk]:
     """The chunks that a footer names, with length and magic number behind it; none if it is damaged."""
@@ -202,6 +208,8 @@ def announce(
 ) -> int:
     """Announces a scan of columns and row groups, all of them if none are named; the number of chunks taken.
 
+    A nested column is named whole (`a`), or as one of its parts (`a.list.element`).
+
     Raises `ValueError` where there is no such column or row group, or no footer.
     """
     size = file.size
@@ -210,7 +218,7 @@ def announce(
     if not tail.endswith(_MAGIC) or footer > size:
         raise ValueError(f"{file.name!r}: no Parquet file: a footer must end it")
     found = chunks(file.pread(footer, size - footer))
-    known = {chunk.column for chunk in found}
+    known = {name for chunk in found for name in chunk.names}
     groups = {chunk.group for chunk in found}
     for column in columns or ():
         if column not in known:
@@ -221,7 +229,7 @@ def announce(
     order = [
         (file, chunk.first, chunk.end - chunk.first)
         for chunk in sorted(found)
-        if (columns is None or chunk.column in columns)
+        if (columns is None or not chunk.names.isdisjoint(columns))
         and (row_groups is None or chunk.group in row_groups)
     ]
     return file.engine.hint(order)
