@@ -117,6 +117,15 @@ def test_a_run_that_kills_its_worker_has_the_row_that_says_so(tmp_path):
     assert len(rows) == 6
 
 
+def test_an_executor_that_is_made_anew_is_like_the_broken_one():
+    broken = ProcessPoolExecutor(3, mp_context=get_context("spawn"), initializer=print, max_tasks_per_child=7)
+    runs = _sweep._Runs(broken, "", {})
+    runs.renew(broken)
+    made = runs.executor
+    assert made is not broken and made._mp_context.get_start_method() == "spawn"
+    assert (made._max_workers, made._initializer, made._max_tasks_per_child) == (3, print, 7)
+
+
 class Failing(LRU):
     def hit(self, block):
         raise ZeroDivisionError(block)

@@ -111,6 +111,8 @@ class _Runs:
             return
         names = ("_max_workers", "_mp_context", "_initializer", "_initargs")
         values = {name[1:]: getattr(broken, name) for name in names if hasattr(broken, name)}
+        if (most := getattr(broken, "_max_tasks_per_child", None)) is not None:
+            values["max_tasks_per_child"] = most
         self.executor = type(broken)(**values)
         if self.is_ours:
             broken.shutdown(wait=False)
