@@ -449,7 +449,8 @@ fn all_of(
                 }
             }
         };
-        if place.offset >= opened.0.size() && outcome.behind_the_end.is_none() {
+        // An empty file has no place but its beginning.
+        if place.offset > 0 && place.offset >= opened.0.size() && outcome.behind_the_end.is_none() {
             let (offset, size) = (place.offset, opened.0.size());
             outcome.behind_the_end = Some(format!("offset {offset} in a file of {size} bytes"));
         }

@@ -114,6 +114,14 @@ def test_a_file_that_cannot_be_opened_is_said_once_and_the_others_are_announced(
     assert engine.hint(order) == SAMPLES
 
 
+@pytest.mark.filterwarnings("error")
+def test_an_empty_file_that_is_announced_whole_is_no_hint_behind_the_end(paths, engine):
+    paths[0].write_bytes(b"")
+    assert engine.hint([(paths[0], 0, None), (paths[1], 0, None)]) == 2
+    assert read(paths[0], engine) == b""
+    read(paths[1], engine)
+
+
 def test_a_hint_behind_the_end_is_said_once(paths, engine):
     size = paths[0].stat().st_size
     with pytest.warns(RuntimeWarning, match=f"offset {size} in a file of {size} bytes"):
