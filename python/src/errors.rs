@@ -124,6 +124,10 @@ pub(crate) fn opening(error: OpenError) -> PyErr {
             refusal(&source, &url)
         }
         #[cfg(feature = "object-store")]
+        OpenError::Store(forerun_store::StoreError::NoFolder { url, why, number }) => {
+            numbered(number, why.to_owned(), Some(url.as_ref()))
+        }
+        #[cfg(feature = "object-store")]
         OpenError::Store(other) => numbered(EIO, other.to_string(), None),
     }
 }

@@ -5,7 +5,7 @@
 //! each run; an interrupt is seen between two.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::Path;
 
 use forerun::args::{Command, Policies, Trace, TraceCommand};
 use forerun::commands::{simulate, trace};
@@ -48,18 +48,23 @@ pub(crate) fn options(of: &str) -> Vec<(String, Option<String>, bool, String)> {
     flags.map(row).collect()
 }
 
-/// A file that cannot be read is an `OSError` with its number.
-fn check_files(values: &Values) -> PyResult<()> {
-    for path in ["trace", "device-file"]
-        .iter()
-        .filter_map(|name| values.get(*name))
-    {
-        let path = PathBuf::from(path);
-        if path.as_os_str() != "-" {
-            std::fs::metadata(&path).map_err(|e| system(&e, Some(&path)))?;
-        }
-    }
+/// A file that is not there is an `OSError` with its number.
+pub(crate) fn check_file(path: &Path) -> PyResult<()> {
+    std::fs::metadata(path).map_err(|e| system(&e, Some(path)))?;
     Ok(())
+}
+
+fn check_files(values: &Values) -> PyResult<()> {
+    let named = ["trace", "device-file"].iter();
+    let single = named
+        .filter_map(|name| values.get(*name))
+        .map(String::as_str);
+    let merged = values
+        .get("merge")
+        .into_iter()
+        .flat_map(|paths| paths.split(','));
+    let mut paths = single.chain(merged).filter(|path| *path != "-");
+    paths.try_for_each(|path| check_file(Path::new(path)))
 }
 
 /// A simulation whose runs are checked and none of which has been run. `own` is a reclaim method of the program's.

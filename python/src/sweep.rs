@@ -18,7 +18,7 @@ use serde_json::Value;
 use crate::errors::value;
 use crate::own::{Registered, caught};
 use crate::release::released;
-use crate::simulate::failed;
+use crate::simulate::{check_file, failed};
 
 /// Reclaim methods of the program's, each with a digest of its source, by the names that a plan has for them.
 type Methods = BTreeMap<String, (Py<PyAny>, String)>;
@@ -44,6 +44,7 @@ pub(crate) fn planned(
     program: PathBuf,
     methods: Methods,
 ) -> PyResult<(String, Vec<(String, String)>)> {
+    check_file(&plan_file)?;
     let (own, _all) = registered(methods);
     let read = || -> Result<_, Failure> {
         let text = files::read_text(&plan_file, plan::BYTES_MAX)?;

@@ -222,6 +222,14 @@ def sample(server, address):
     return server.objects[address.removeprefix("s3:/")]
 
 
+@pytest.mark.parametrize(("address", "number"), [("s3://bucket/none", errno.ENOENT), ("s3://bucket/folder/key", errno.ENOTDIR)])
+def test_what_is_no_folder_of_objects_is_an_error_of_the_system(server, engine, address, number):
+    for listing in (forerun.listed, forerun.torch.Folder):
+        with pytest.raises(OSError) as raised:
+            listing(address, engine=engine)
+        assert (raised.value.errno, raised.value.filename) == (number, address)
+
+
 def test_announced_objects_are_asked_for_side_by_side_and_once(server, samples, engine):
     server.together = threading.Barrier(64)
     assert engine.hint([(address, 0, None) for address in samples]) == 64

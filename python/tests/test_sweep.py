@@ -166,6 +166,14 @@ def test_a_plan_with_a_mistake_is_refused_with_its_line(tmp_path, text, message)
     assert not rows.exists()
 
 
+def test_a_plan_that_is_missing_is_an_error_of_the_system(tmp_path):
+    missing = tmp_path / "missing.toml"
+    with pytest.raises(FileNotFoundError) as raised:
+        forerun.sweep(missing, rows=tmp_path / "rows.jsonl")
+    assert raised.value.filename == str(missing)
+    assert not (tmp_path / "rows.jsonl").exists()
+
+
 def test_a_worker_of_another_version_says_so(plan):
     stamp, cells = _forerun.planned(str(plan), _forerun.__file__, {})
     row = json.loads(_sweep.run("0.0.1", cells[0][1], stamp, {}))

@@ -26,6 +26,16 @@ pub enum StoreError {
         /// In words.
         why: String,
     },
+    /// No folder of objects.
+    #[error("{url}: {why}")]
+    NoFolder {
+        /// Its address.
+        url: String,
+        /// In words.
+        why: &'static str,
+        /// `ENOTDIR` of an object, `ENOENT` of nothing, as `errno(3)` has them.
+        number: i32,
+    },
     /// Its store or the object cannot be reached, is not there, or refuses.
     #[error("{url}: {source}")]
     Object {

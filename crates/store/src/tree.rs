@@ -19,6 +19,7 @@ use std::time::Instant;
 
 use forerun_core::Bytes;
 use forerun_io::source::Source;
+use forerun_io::source::remote;
 use forerun_io::source::tree::{Age, Entry, Found, Names, Recalled, RecalledNames, Stat, Tree};
 use object_store::Error;
 use object_store::list::PaginatedListOptions;
@@ -77,11 +78,12 @@ impl ObjectTree {
             return Ok(());
         }
         let head = |with: Arc<Connected>| async move { with.head(key).await.map(drop) };
-        let why = match self.client.ask(&self.store, 1, head) {
-            Ok(()) => "it is an object, and no folder of objects",
-            Err(_) => "no key begins with it and a /",
+        let (why, number) = match self.client.ask(&self.store, 1, head) {
+            Ok(()) => ("it is an object, and no folder of objects", libc::ENOTDIR),
+            Err(_) => ("no key begins with it and a /", libc::ENOENT),
         };
-        Err(StoreError::address(url, why))
+        let url = remote::shown(url);
+        Err(StoreError::NoFolder { url, why, number })
     }
 }
 
