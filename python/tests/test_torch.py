@@ -217,6 +217,15 @@ def test_an_order_that_begins_anew_is_found_by_its_reads(path, engine, epochs, l
         assert counts[2:] == [0, 0]
 
 
+@pytest.mark.parametrize("short", [10, 30, 60])
+def test_an_order_is_found_behind_epochs_of_a_few_samples(path, engine, short):
+    samples = Samples(path, engine)
+    plan = forerun.torch.Plan(len(samples), seed=3)
+    hinted = forerun.torch.HintedDataset(samples, plan, samples.locate, engine=engine, ahead=32)
+    orders = [plan.order(epoch)[: short if epoch < 4 else None] for epoch in range(8)]
+    assert read_epochs(hinted, orders, set_epoch=False)[-2:] == [0, 0]
+
+
 def test_reads_in_no_order_are_looked_for_less_and_less_often(path, engine):
     samples = Samples(path, engine)
     plan = forerun.torch.Plan(len(samples), seed=3, shuffle=False)
@@ -231,7 +240,8 @@ def test_reads_in_no_order_are_looked_for_less_and_less_often(path, engine):
                 hinted[index]
     finally:
         kind.order_of_worker = asked
-    assert len(orders) <= 2 * 9 + 2
+    # Behind 64, 128, 256 and 512 of them.
+    assert len(orders) <= 4 * 10
 
 
 @pytest.mark.parametrize("kind", ["planned", "told"])
