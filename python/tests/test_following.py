@@ -82,6 +82,7 @@ def test_another_listing_and_a_gap_begin_anew():
 
 def test_ends_of_listed_objects_are_there_when_their_tables_are_opened(s3, monkeypatch):
     monkeypatch.setattr(_handles, "LISTED_SECONDS", 3600.0)
+    monkeypatch.setattr(_handles, "_opened", {})
     target, folder = s3
     contents = {f"{folder}/{number:02}.parquet": random.Random(number).randbytes(SIZE + number) for number in range(12)}
     for path, content in contents.items():

@@ -22,6 +22,7 @@ SIZE = 300_000
 def reset(monkeypatch):
     # No listing becomes old on a busy machine.
     monkeypatch.setattr(_handles, "LISTED_SECONDS", 3600.0)
+    monkeypatch.setattr(_handles, "_opened", {})
     _handles.proved.clear()
     _handles.untagged.clear()
     _handles._told.clear()

@@ -45,6 +45,7 @@ def target(server, monkeypatch):
     variables = {"AWS_ENDPOINT_URL": f"http://127.0.0.1:{server.server_port}", "AWS_REGION": "us-east-1"}
     monkeypatch.setattr(native, "reached", lambda fs, path: native.Reached(f"s3:/{path}", variables, knows_tags=True))
     monkeypatch.setattr(_handles, "LISTED_SECONDS", 3600.0)
+    monkeypatch.setattr(_handles, "_opened", {})
     server.objects[PATH] = bytes(SIZE)
     return Listing(server.objects)
 
@@ -64,20 +65,52 @@ def test_an_object_of_an_old_listing_is_read_in_the_version_that_it_has(target, 
         assert file.read() == b"\1" * SIZE
 
 
-def test_a_listing_is_believed_from_when_it_is_seen_first(target, server, engine, monkeypatch):
-    fs = fsspec.filesystem("forerun", fs=target, engine=engine)
+def test_an_object_is_believed_for_five_seconds_from_its_first_opening_by_a_listing(target, engine, monkeypatch):
     now = [100.0]
     monkeypatch.setattr(_handles, "LISTED_SECONDS", 5.0)
     monkeypatch.setattr(_handles.time, "monotonic", lambda: now[0])
+    known = native.reached(target, PATH)
+    opened = [
+        (after, _handles.known_handle(engine, known, target.details(PATH)) is not None)
+        for after in (0.0, 4.9, 5.0, 9.0, 3600.0)
+        if now.__setitem__(0, 100.0 + after) is None
+    ]
+    assert opened == [(0.0, True), (4.9, True), (5.0, False), (9.0, False), (3600.0, False)]
+    # What is opened ahead is asked for by its program, whenever that comes.
+    assert _handles.known_handle(engine, known, target.details(PATH), is_ahead=True)
+    other = "/bucket/folder/other"
+    target.objects[other] = bytes(SIZE)
+    listed = _handles.listed_handle(engine, target, target.details(other))
+    now[0] += 5.0
+    assert listed and not _handles.known_handle(engine, native.reached(target, other), target.details(other))
+
+
+def test_an_object_of_an_old_listing_that_is_in_memory_is_asked_for_and_not_fetched(target, server, engine, monkeypatch):
+    fs = fsspec.filesystem("forerun", fs=target, engine=engine)
     fs.ls("/bucket/folder")
-    for after, believed in ((0.0, True), (4.9, True), (5.0, False), (9.0, False)):
-        now[0] = 100.0 + after
-        assert _handles.is_believed(target, PATH) == believed
-        # Another file of the folder makes it no newer.
-        assert _handles.is_believed(target, f"{PATH}2") == believed
-    target.invalidate_cache()
+    for _ in range(2):
+        assert fs.cat_file(PATH) == bytes(SIZE)
+    monkeypatch.setattr(_handles, "LISTED_SECONDS", 0.0)
+    fetched, heads = engine.ledger()["request_bytes"], len(server.heads)
+    assert fs.cat_file(PATH) == bytes(SIZE)
+    assert (engine.ledger()["request_bytes"], len(server.heads)) == (fetched, heads + 1)
+
+
+def test_an_object_that_was_asked_for_is_not_believed_by_an_older_listing(target, engine):
+    fs = fsspec.filesystem("forerun", fs=target, engine=engine)
     fs.ls("/bucket/folder")
-    assert _handles.is_believed(target, PATH)
+    # The first object of a bucket is asked for.
+    assert fs.cat_file(PATH) == bytes(SIZE)
+    target.objects[PATH] = b"\1" * SIZE
+    assert fs.cat_file(PATH) == b"\1" * SIZE
+
+
+def test_so_many_objects_are_remembered(monkeypatch):
+    monkeypatch.setattr(_handles, "_opened", {})
+    monkeypatch.setattr(_handles, "_OPENED_MAX", 3)
+    first = [_handles._opened_at(f"s3://b/{name}", float(name)) for name in (0, 1, 2, 0, 3, 0)]
+    assert first == [0.0, 1.0, 2.0, 0.0, 3.0, 0.0]
+    assert list(_handles._opened) == ["s3://b/2", "s3://b/3", "s3://b/0"]
 
 
 def test_a_listed_object_that_was_replaced_is_read_by_one_call_in_its_new_version(target, engine):

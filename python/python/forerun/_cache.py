@@ -17,7 +17,7 @@ from fsspec.spec import AbstractBufferedFile
 from . import native
 from ._default import default_engine
 from ._forerun import Engine, Handle
-from ._handles import is_believed, known_handle, native_handle, proved, target_handle, tell
+from ._handles import known_handle, native_handle, proved, target_handle, tell
 from ._object import whole
 
 
@@ -72,11 +72,10 @@ class ForerunCache(fsspec.caching.BaseCache):
             return target_handle(self.engine, fetch, None, f"{id(self):x}", self.size, {})
         # Without a request: details are there unless the size was given.
         details = getattr(file, "_details", None) or {}
-        believed = details if is_believed(file.fs, file.path) else {}
         # Options of one file are the target's alone.
         if not (file.kwargs or getattr(file, "s3_additional_kwargs", None)):
             with contextlib.suppress(FileNotFoundError):
-                handle = self._open_known(file, believed) or native_handle(self.engine, file.fs, file.path, believed)
+                handle = self._open_known(file, details) or native_handle(self.engine, file.fs, file.path, details)
                 if handle is not None and handle.size() == self.size:
                     return handle
         return self._open_target(file, details)

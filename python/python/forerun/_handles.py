@@ -8,9 +8,11 @@ that reads with a function of the target everywhere else (`target_handle`).
 Called by `forerun.fsspec` and its cache.
 """
 
+import contextlib
 import errno
 import itertools
 import logging
+import math
 import os
 import time
 from typing import Any
@@ -41,8 +43,12 @@ _Folder = tuple[str, str, int]
 untagged: dict[_Folder, float] = {}
 # A server that is set up anew is met within this time; a walk through folders takes no more memory than this number.
 _UNTAGGED_SECONDS, _UNTAGGED_MAX = 60.0, 1024
-# A listing of s3fs has no end. It is believed as long as a scan of a folder takes that opens four files of 2 MB at a time.
-LISTED_SECONDS = 5.0
+# When objects were first opened by a listing, by address; -inf by a question. A listing of s3fs has no end, and bytes that
+# are in memory are read without a request, which would tell that their object was replaced.
+_opened: dict[str, float] = {}
+# A version is believed again for as long as a program takes that opens a file some times; one of more objects than this
+# number opens the first of them as if for the first time.
+LISTED_SECONDS, _OPENED_MAX = 5.0, 16_384
 _unshared = itertools.count()
 
 
@@ -116,10 +122,14 @@ def native_handle(
             return None
         # The first object of a bucket is asked for in any case: the target reads where that fails.
         if known.bucket in proved:
-            for one in [details] if details else listed_details(fs, path):
+            for one in [details] if details else fs._ls_from_cache(path) or []:
                 if one["name"] == path and (handle := known_handle(engine, known, one)):
                     return handle
+                if one["name"] == path and known.knows_tags and one.get("ETag"):
+                    # It was opened before: where its version is the same, its bytes may be in memory.
+                    part = None
         handle = Handle.stored(engine, known.url, known.variables, **(part or {}))
+        _opened_at(known.url, -math.inf)
         proved.add(known.bucket)
         return handle
     except native.UnknownOptionError as option:
@@ -140,29 +150,12 @@ def native_handle(
 _NO_VERSION = "neither a strong ETag nor a version"
 
 
-def listed_details(fs: AbstractFileSystem, path: str) -> list[dict[str, Any]]:
-    """Details of an object by a listing that its target has and that is to be believed."""
-    return fs._ls_from_cache(path) or [] if is_believed(fs, path) else []
-
-
-def is_believed(fs: AbstractFileSystem, path: str) -> bool:
-    """Whether no old listing of the target has this path."""
-    listings: Any = getattr(fs, "dircache", None) or {}
-    return all([_is_new(fs, folder, listings.get(folder)) for folder in (path, fs._parent(path))])
-
-
-def _is_new(fs: AbstractFileSystem, folder: str, listing: Any) -> bool:
-    if not isinstance(listing, list) or not listing:
-        return True
-    # By folder: an entry of the listing, which another listing does not have, and when it was seen first.
-    seen: dict[str, tuple[Any, float]] = vars(fs).setdefault("_forerun_listed", {})
-    entry, when = seen.get(folder, (None, 0.0))
-    if entry is not listing[0]:
-        # Of a copy: other threads change it meanwhile.
-        for before in list(seen)[: 1 - _UNTAGGED_MAX]:
-            seen.pop(before, None)
-        seen[folder] = entry, when = listing[0], time.monotonic()
-    return time.monotonic() - when < LISTED_SECONDS
+def _opened_at(url: str, now: float) -> float:
+    while len(_opened) >= _OPENED_MAX and url not in _opened:
+        # Other threads do so, too.
+        with contextlib.suppress(KeyError, RuntimeError, StopIteration):
+            del _opened[next(iter(_opened))]
+    return _opened.setdefault(url, now)
 
 
 def _folder(fs: AbstractFileSystem, known: native.Reached) -> _Folder:
@@ -182,9 +175,14 @@ def _note_untagged(folder: _Folder) -> None:
     untagged[folder] = time.monotonic()
 
 
-def known_handle(engine: Engine, known: native.Reached, details: dict[str, Any]) -> Handle | None:
+def known_handle(
+    engine: Engine, known: native.Reached, details: dict[str, Any], is_ahead: bool = False
+) -> Handle | None:
     """An object of which the details are known, opened without a question to its store; None where one is needed."""
     if not known.knows_tags or details.get("type", "file") != "file" or not details.get("ETag"):
+        return None
+    now = time.monotonic()
+    if now - _opened_at(known.url, now) >= LISTED_SECONDS and not is_ahead:
         return None
     return Handle.stored(engine, known.url, known.variables, size=details["size"], e_tag=details["ETag"])
 
@@ -193,7 +191,7 @@ def listed_handle(engine: Engine, fs: AbstractFileSystem, details: dict[str, Any
     """An object of a listing, opened without a question to its store; None where one would be needed."""
     try:
         known = native.reached(fs, details["name"])
-        return known and known_handle(engine, known, details)
+        return known and known_handle(engine, known, details, is_ahead=True)
     except (native.UnknownOptionError, OSError, ValueError):
         # The opening of that file tells why.
         return None

@@ -11,7 +11,7 @@ from typing import Any
 
 from fsspec.spec import AbstractFileSystem
 
-from ._handles import is_believed, token, written
+from ._handles import token, written
 from ._turns import turn_of
 
 # By the parameters that are paths.
@@ -56,9 +56,6 @@ def _of_target(name: str, paths: tuple[str, ...], writes: bool) -> Callable[...,
                 kwargs[path] = self._below(kwargs[path])
         with turn_of(self.fs):
             told = getattr(self.fs, name)(*given, **kwargs)
-        if name == "ls":
-            # From now on.
-            is_believed(self.fs, self.fs._strip_protocol(given[0] if given else kwargs["path"]))
         return _in_turns(self.fs, iter(told)) if name == "walk" else told
 
     return method

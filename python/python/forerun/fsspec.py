@@ -47,7 +47,7 @@ from ._default import default_engine
 from ._file import File
 from ._following import Following
 from ._forerun import Engine, Handle
-from ._handles import is_believed, listed_handle, native_handle, target_handle, token, written
+from ._handles import listed_handle, native_handle, target_handle, token, written
 from ._object import TREE_FIRST, TREES, Object, batch, read_alone, whole
 from ._threads import Threads
 from ._turns import Fetch, Kept, bears_calls, has_ranges, keeps_copies, opening_of, turn_of
@@ -290,7 +290,7 @@ class ForerunFileSystem(ChainedFileSystem):
 
     def _announce_following(self, path: str) -> None:
         listing = getattr(self.fs, "dircache", {}).get(self.fs._parent(path))
-        if listing and is_believed(self.fs, path):
+        if listing:
             of = functools.partial(listed_handle, self.engine, self.fs)
             self._following.opened(path, listing, of)
 
