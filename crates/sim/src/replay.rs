@@ -137,7 +137,9 @@ pub(crate) fn settings<R: BufRead>(lines: &mut Lines<R>) -> Result<Settings, Rep
     lines.next()?;
     let first = lines.text.clone();
     lines.next()?;
-    parse_head(&first, &lines.text, &METHODS).map_err(|error| {
+    // Of a line without its end the last number may be another one.
+    let second = if lines.is_cut { "" } else { &lines.text };
+    parse_head(&first, second, &METHODS).map_err(|error| {
         let line = match error {
             LineError::Magic | LineError::Version(_) => 1,
             _ => 2,

@@ -124,6 +124,10 @@ impl Content {
         else {
             return Ok(());
         };
+        // Some file systems tell no size.
+        if told.f_blocks == 0 {
+            return Ok(());
+        }
         let free = told.f_bavail.saturating_mul(told.f_frsize);
         match bytes > free {
             true => {

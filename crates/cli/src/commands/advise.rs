@@ -24,7 +24,7 @@ use crate::flags::{Own, Values};
 use crate::quantity::{rough_size, size};
 use crate::report::advice::ADVICE;
 use crate::report::answer::answer;
-use crate::report::chart::{Chart, Place, charts};
+use crate::report::chart::{Chart, Line, Place, charts};
 use crate::report::points::{Metric, Row, points};
 use crate::report::text::{memory, number};
 use crate::sweep::cells::{PROGRAM, Stamp, cells};
@@ -259,7 +259,11 @@ fn rows(plan: Vec<Values>, args: &Advise) -> Result<Vec<Row>, Failure> {
 fn chart(rows: &[Row]) -> Result<Chart, Failure> {
     let points = points(&rows.iter().collect::<Vec<_>>());
     let first = charts(&points).into_iter().next();
-    first.ok_or_else(|| Failure::Run("no run has a result".to_owned()))
+    let mut chart = first.ok_or_else(|| Failure::Run("no run has a result".to_owned()))?;
+    // Of equal presets the first of the plan is the answer.
+    let place = |line: &Line| points.iter().position(|point| point.line == line.name);
+    chart.lines.sort_by_key(place);
+    Ok(chart)
 }
 
 struct Advice<'a> {

@@ -14,6 +14,7 @@ mod view;
 mod watched;
 
 use std::io::{IsTerminal, Write, stdout};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -165,9 +166,10 @@ fn watch(
             }
             Wish::Nothing => Some(mounts[at].0.clone()),
         };
-        let now = running(&mut mounts, &mut at, &stats).map_err(|last| {
-            let why = "has ended, or does not answer";
-            Failure::broken(Path::new(&last.mountpoint), why)
+        let is_gone = |socket: &Path| UnixStream::connect(socket).is_err();
+        let now = running(&mut mounts, &mut at, &stats, &is_gone).map_err(|none| match none {
+            NoReport::Ended(last) => Failure::broken(Path::new(&last.mountpoint), "has ended"),
+            NoReport::Silent(failure) => failure,
         })?;
         rates = match before == Some(mounts[at].0.clone()) {
             true => Rates::between(&mounts[at].1, &now),
@@ -178,22 +180,41 @@ fn watch(
     }
 }
 
-/// The report of the daemon at this place, or of the next that answers; those that do not are taken out. Without any the
-/// last report there was.
+/// Why there is no report.
+#[derive(Debug)]
+enum NoReport<R> {
+    /// The last daemon has ended; its last report.
+    Ended(R),
+    /// No daemon that runs answers.
+    Silent(Failure),
+}
+
+/// The report of the daemon at this place, or of the next that answers; those that have ended are taken out.
 fn running<R>(
     mounts: &mut Vec<(PathBuf, R)>,
     at: &mut usize,
     ask: &dyn Fn(&Path) -> Result<R, Failure>,
-) -> Result<R, R> {
+    is_gone: &dyn Fn(&Path) -> bool,
+) -> Result<R, NoReport<R>> {
+    let mut silent = 0;
     loop {
-        if let Ok(report) = ask(&mounts[*at].0) {
-            return Ok(report);
-        }
-        let (_, last) = mounts.remove(*at);
-        if mounts.is_empty() {
-            return Err(last);
+        let failure = match ask(&mounts[*at].0) {
+            Ok(report) => return Ok(report),
+            Err(failure) => failure,
+        };
+        if is_gone(&mounts[*at].0) {
+            let (_, last) = mounts.remove(*at);
+            if mounts.is_empty() {
+                return Err(NoReport::Ended(last));
+            }
+        } else {
+            silent += 1;
+            *at += 1;
         }
         *at %= mounts.len();
+        if silent >= mounts.len() {
+            return Err(NoReport::Silent(failure));
+        }
     }
 }
 
@@ -243,12 +264,12 @@ mod tests {
                 found.ok_or_else(|| Failure::unusable(path, "no mount listens"))
             }
         };
-        assert_eq!(
-            running(&mut mounts, &mut at, &answers(&["a", "b"])),
-            Ok("a")
-        );
-        assert_eq!((mounts.len(), at), (2, 0));
-        assert_eq!(running(&mut mounts, &mut at, &answers(&["b"])), Ok("b"));
-        assert_eq!(running(&mut mounts, &mut at, &answers(&[])), Err("b"));
+        let (is_gone, runs) = (&|_: &Path| true, &|_: &Path| false);
+        let mut ask =
+            |running_now, is_gone| running(&mut mounts, &mut at, &answers(running_now), is_gone);
+        assert!(matches!(ask(&[], runs), Err(NoReport::Silent(_))));
+        assert!(matches!(ask(&["a"], runs), Ok("a")));
+        assert!(matches!(ask(&["b"], is_gone), Ok("b")));
+        assert!(matches!(ask(&[], is_gone), Err(NoReport::Ended(_))));
     }
 }

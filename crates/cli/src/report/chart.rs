@@ -54,14 +54,6 @@ impl Chart {
         self.lines.iter().any(curved)
     }
 
-    /// The lines by their names: a preset has the same colour in all charts, in whatever order rows came.
-    #[must_use]
-    pub fn by_name(&self) -> Vec<&Line> {
-        let mut lines: Vec<&Line> = self.lines.iter().collect();
-        lines.sort_by(|a, b| a.name.cmp(&b.name));
-        lines
-    }
-
     /// The place of a line at a memory.
     #[must_use]
     pub fn at(&self, line: &str, memory: Option<f64>) -> Option<&Place> {
@@ -126,6 +118,10 @@ pub fn charts(points: &[Point]) -> Vec<Chart> {
     for ((chart, line, _), seeds) in of {
         let seeds: Vec<&Point> = seeds.into_values().collect();
         charts[chart].lines[line].places.push(place(&seeds));
+    }
+    // A preset has the same colour in all charts, and of equal ones the same is the answer, in whatever order rows came.
+    for chart in &mut charts {
+        chart.lines.sort_by(|a, b| a.name.cmp(&b.name));
     }
     charts
 }

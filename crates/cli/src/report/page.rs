@@ -334,7 +334,7 @@ fn figure(at: usize, chart: &Chart, other: Option<&Chart>, metric: Metric) -> Fi
         }
     };
     let mut all = Vec::new();
-    for line in chart.by_name() {
+    for line in &chart.lines {
         all.push(series(line, false));
         let namesake =
             other.and_then(|other| other.lines.iter().find(|other| other.name == line.name));
@@ -381,7 +381,7 @@ fn smallest_table(body: &mut String, chart: &Chart, within: f64) {
         .collect();
     let mut head = vec!["preset"];
     head.extend(metrics.iter().map(|metric| short(*metric)));
-    let rows = chart.by_name().into_iter().map(|line| {
+    let rows = chart.lines.iter().map(|line| {
         let cell = |metric: &Metric| match smallest(chart, line, *metric, within) {
             Some(place) => format!("{}: {}", size(place), value(place, *metric)),
             None => "never".to_owned(),

@@ -294,11 +294,16 @@ fn taken_by(bdi: &str, holder: &str) -> String {
 
 /// The process that has a file locked, by its command: `7: FLOCK  ADVISORY  WRITE 3568 00:1b:99 0 EOF` in the list of locks.
 fn holder(path: &Path) -> Option<String> {
-    let end = format!(":{}", fs::metadata(path).ok()?.ino());
+    let there = fs::metadata(path).ok()?;
+    let (major, minor) = (
+        rustix::fs::major(there.dev()),
+        rustix::fs::minor(there.dev()),
+    );
+    let file = format!("{major:02x}:{minor:02x}:{}", there.ino());
     let locks = fs::read_to_string("/proc/locks").ok()?;
     let of = |line: &str| {
         let words: Vec<&str> = line.split_ascii_whitespace().collect();
-        let is_it = words.get(1) == Some(&"FLOCK") && words.get(5)?.ends_with(&end);
+        let is_it = words.get(1) == Some(&"FLOCK") && words.get(5)? == &file;
         is_it.then(|| words.get(4)?.parse().ok())?
     };
     let process: u32 = locks.lines().find_map(of)?;
