@@ -139,7 +139,10 @@ impl Budget {
 
 #[cfg(test)]
 mod tests {
+    use forerun_core::preset;
+
     use super::*;
+    use crate::quantity::parse_size;
 
     #[test]
     fn the_parts_are_the_whole_and_most_of_it_is_the_engines() {
@@ -168,12 +171,13 @@ mod tests {
 
     #[test]
     fn the_least_that_a_running_mount_may_have_is_in_whole_kib() {
-        for shift in 0..12 {
+        for shift in 0..8 {
             let budget = Budget::of(Bytes(40_345_678 << shift), Bytes(0)).unwrap();
-            let settings = Settings::with_memory(budget.engine);
+            let settings = preset::default().settings(budget.engine).unwrap();
             let refused = budget.engine_within(Bytes(1), &settings).unwrap_err();
-            let least = refused.split(' ').find_map(|word| word.strip_suffix("KiB"));
-            let least = least.expect("a number of KiB").parse::<u64>().unwrap() << 10;
+            let (_, least) = refused.split_once("at least ").unwrap();
+            let least = parse_size(least.split(' ').next().unwrap()).unwrap().0;
+            assert!(least.is_multiple_of(1 << 10), "{refused}");
             assert!(budget.engine_within(Bytes(least), &settings).is_ok());
             assert!(budget.engine_within(Bytes(least - 1), &settings).is_err());
         }
