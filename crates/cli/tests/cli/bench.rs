@@ -165,7 +165,7 @@ fn more_than_the_directory_has_room_for_is_refused_before_the_first_file() {
     let output = Command::new("sh").args(["-c", &line]).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(2), "{said}");
-    assert!(said.contains("21987.9 TB of files to make, and "), "{said}");
+    assert!(said.contains("21988.0 TB of files to make, and "), "{said}");
     assert!(said.contains(" are free: must be at most that"), "{said}");
     assert_eq!(fs::read_dir(folder.path("")).unwrap().count(), 0);
 }
