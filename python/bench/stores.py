@@ -132,7 +132,8 @@ class Mounted:
         raise OSError(f"{client}: {self.log.read()}")
 
     def end(self):
-        subprocess.run(["fusermount3", "-u", self.mountpoint], check=False)
+        unmount = ["fusermount3", "-u"] if shutil.which("fusermount3") else ["umount"]
+        subprocess.run([*unmount, self.mountpoint], check=False)
         try:
             self.process.wait(10)
         except subprocess.TimeoutExpired:
