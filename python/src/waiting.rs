@@ -94,7 +94,7 @@ where
     Call: FnOnce() -> T + Send + 'static,
 {
     let (ended, result) = channel();
-    // A thread that cannot be started would drop what it was given at once.
+    // A thread that cannot be started would drop the call that it was given at once.
     let (give, given) = channel::<Call>();
     let work = move || {
         if let Ok(call) = given.recv() {

@@ -76,7 +76,7 @@ def test_an_object_is_believed_for_five_seconds_from_its_first_opening_by_a_list
         if now.__setitem__(0, 100.0 + after) is None
     ]
     assert opened == [(0.0, True), (4.9, True), (5.0, False), (9.0, False), (3600.0, False)]
-    # What is opened ahead is asked for by its program, whenever that comes.
+    # An object that is opened ahead is asked for by its program, whenever that comes.
     assert _handles.known_handle(engine, known, target.details(PATH), is_ahead=True)
     other = "/bucket/folder/other"
     target.objects[other] = bytes(SIZE)
@@ -113,13 +113,19 @@ def test_so_many_objects_are_remembered(monkeypatch):
     assert list(_handles._opened) == ["s3://b/2", "s3://b/3", "s3://b/0"]
 
 
-def test_a_listed_object_that_was_replaced_is_read_by_one_call_in_its_new_version(target, engine):
+def listed_and_replaced(target, engine):
+    """A file system, and an object that was replaced after it was listed, of a bucket that was read."""
     fs = fsspec.filesystem("forerun", fs=target, engine=engine)
     assert fs.cat_file(PATH) == bytes(SIZE)
     name = "/bucket/folder/other"
     target.objects[name] = bytes(SIZE)
     fs.ls("/bucket/folder")
     target.objects[name] = b"\1" * SIZE
+    return fs, name
+
+
+def test_a_listed_object_that_was_replaced_is_read_by_one_call_in_its_new_version(target, engine):
+    fs, name = listed_and_replaced(target, engine)
     assert fs.cat_file(name) == b"\1" * SIZE
 
 
@@ -135,12 +141,7 @@ def test_a_listed_object_that_was_replaced_is_read_by_one_call_in_its_new_versio
     ],
 )
 def test_what_was_replaced_since_it_was_listed_is_an_error_once(target, engine, read):
-    fs = fsspec.filesystem("forerun", fs=target, engine=engine)
-    assert fs.cat_file(PATH) == bytes(SIZE)
-    name = "/bucket/folder/other"
-    target.objects[name] = bytes(SIZE)
-    fs.ls("/bucket/folder")
-    target.objects[name] = b"\1" * SIZE
+    fs, name = listed_and_replaced(target, engine)
     with fs.open(name) as file, pytest.raises(OSError) as raised:
         read(file)
     assert raised.value.errno == errno.ESTALE

@@ -332,7 +332,7 @@ impl Driver {
     }
 
     /// The same without the hits that readers have had since [`Driver::ledger`] was asked. It visits no reader, and
-    /// takes as long however many are open: for a look at what becomes of hints.
+    /// takes as long however many are open: for a look at the counts of hints.
     #[must_use]
     pub fn ledger_as_reported(&self) -> Ledger {
         self.engine_host.ledger_as_reported()

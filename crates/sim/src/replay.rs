@@ -11,7 +11,7 @@
 //!
 //! `idle -` may be written or left out: the next input says the same. A journal may stop in the
 //! middle of an input's outputs, or of a line (the recorder was killed); the count shows it. A line
-//! without its end is no line: what is left of a number is another number.
+//! without its end is no line: a part of a number is another number.
 //!
 //! It runs no device and no reader, and it treats journals of every recorder alike.
 

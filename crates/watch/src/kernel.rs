@@ -114,7 +114,7 @@ impl Running<'_> {
         }
     }
 
-    /// Whether a process is there that puts back what outlasts this one.
+    /// Whether a process is there that puts settings back after the end of this one.
     fn has_guardian(&mut self) -> bool {
         let guardian = self.guardian.as_deref_mut();
         guardian.is_some_and(|guardian| guardian.is_there() || guardian.is_told())

@@ -38,7 +38,7 @@ pub struct FileSystem {
     pub below: Option<Below>,
 }
 
-/// A folder or a file with what is below it, by two paths: bind mounts lead to it by others.
+/// A folder with all below it, or a file, by two paths: bind mounts lead to it by others.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Below {
     /// Its path here.

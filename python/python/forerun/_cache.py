@@ -110,7 +110,7 @@ class ForerunCache(fsspec.caching.BaseCache):
             return self._read(self.handle, start, stop)
         except OSError as error:
             if error.errno == errno.ESTALE and isinstance(file := getattr(self.fetcher, "__self__", None), AbstractBufferedFile):
-                # What is listed of it is out of date.
+                # Its listing is out of date.
                 file.fs.invalidate_cache(file.path)
             raise
 

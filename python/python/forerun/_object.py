@@ -179,7 +179,7 @@ class Object(File):
 
 
 def _disbelieving(method: Callable[..., Any]) -> Callable[..., Any]:
-    """A read; where it finds that its object was replaced, what is listed of it is out of date."""
+    """A read; where it finds that its object was replaced, its listing is out of date."""
 
     @functools.wraps(method)
     def read(self: Object, *args: Any) -> Any:

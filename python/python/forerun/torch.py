@@ -196,7 +196,7 @@ class HintedDataset:
         self._made_for: tuple[int, int, int] | None = None
         # Epochs in the order of the announcer, each with its end there.
         self._ends: list[tuple[int, int]] = []
-        # What is added to an epoch for the one after it: 0 where a program reads the same order again.
+        # The step from an epoch to the one after it: 0 where a program reads the same order again.
         self._step = 1
         self._last: deque[int] = deque(maxlen=_ALIKE)
         self._patience = _LOST

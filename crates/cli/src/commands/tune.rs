@@ -55,7 +55,7 @@ pub fn run(args: &Tune, environment: &Environment, out: &mut dyn Write) -> Resul
         print(out, &busy::warning().unwrap_or_default())?;
     }
     let measured = tuned.measure()?;
-    // What is applied takes the lock of the bdi anew.
+    // To apply takes the lock of the bdi anew.
     tuned.trial = None;
     let grid = measured.as_ref().unwrap_or(&simulated);
     let advised = grid.settings[grid.advised(&tuned.present)].clone();

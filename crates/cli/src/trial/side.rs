@@ -133,7 +133,7 @@ impl Side for Mount {
 /// A mount on a temporary directory, while it lives.
 #[derive(Debug)]
 pub(super) struct Mounted {
-    /// What is mounted: the name of its files in messages, as the directory goes with the run.
+    /// The mount's source: the name of its files in messages, as the directory goes with the run.
     source: PathBuf,
     daemon: Child,
     point: TempDir,

@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use rustix::fs::{Advice, fadvise};
 use rustix::process::Signal;
@@ -133,21 +133,25 @@ fn a_start_that_fails_late_leaves_no_record() {
     assert_eq!(records(&disk), [""; 0]);
 }
 
-#[test]
-fn a_watch_that_ignores_the_end_of_its_terminal_from_the_start_goes_on() {
-    let Some(disk) = Disk::new() else { return };
-    let mut child = Command::new("sh")
-        .args([
-            "-c",
-            "trap '' HUP; exec \"$0\" watch --until-input-ends \"$1\"",
-        ])
+/// A watch that answers, begun by a shell behind a command of its own.
+fn watch_behind(command: &str, disk: &Disk) -> Child {
+    let script = format!("{command}; exec \"$0\" watch --until-input-ends \"$1\"");
+    let child = Command::new("sh")
+        .args(["-c", &script])
         .args([cargo_bin!("forerun"), &disk.point()])
         .env("FORERUN_RUNTIME_DIR", disk.runtime())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    eventually("it answers", || answers(&disk));
+    eventually("it answers", || answers(disk));
+    child
+}
+
+#[test]
+fn a_watch_that_ignores_the_end_of_its_terminal_from_the_start_goes_on() {
+    let Some(disk) = Disk::new() else { return };
+    let mut child = watch_behind("trap '' HUP", &disk);
     let pid = rustix::process::Pid::from_child(&child);
     rustix::process::kill_process(pid, Signal::HUP).unwrap();
     // A signal is looked at before a question is answered.
@@ -161,18 +165,7 @@ fn a_watch_raises_its_soft_limit_of_descriptors() {
     let Some(disk) = Disk::new() else { return };
     let most = rustix::process::getrlimit(rustix::process::Resource::Nofile).maximum;
     let most = most.map_or("unlimited".into(), |most| most.to_string());
-    let mut child = Command::new("sh")
-        .args([
-            "-c",
-            "ulimit -S -n 256; exec \"$0\" watch --until-input-ends \"$1\"",
-        ])
-        .args([cargo_bin!("forerun"), &disk.point()])
-        .env("FORERUN_RUNTIME_DIR", disk.runtime())
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    eventually("it answers", || answers(&disk));
+    let mut child = watch_behind("ulimit -S -n 256", &disk);
     let limits = fs::read_to_string(format!("/proc/{}/limits", child.id())).unwrap();
     let line = limits
         .lines()

@@ -101,7 +101,7 @@ fn one_thread_and_a_logical_clock_write_the_same_journal_twice() {
     }
 }
 
-/// Says what it is asked for, a flush or not, and writes nothing before it is let.
+/// Tells of each call whether it is a flush, and writes nothing before it is let.
 struct Stuck(Sender<bool>, Receiver<()>);
 
 impl Write for Stuck {

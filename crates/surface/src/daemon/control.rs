@@ -268,7 +268,7 @@ pub fn ask(path: &Path, question: &Question) -> Result<Answer, Failure> {
     ask_within(path, question, ANSWER_PATIENCE)
 }
 
-/// The same, and what the daemon refuses is said of this name in place of its socket.
+/// The same; a refusal of the daemon is said of this name in place of its socket.
 ///
 /// # Errors
 /// The same.

@@ -15,7 +15,7 @@ const TABLES_MAX: usize = 256;
 /// A table is read again at most that often where a descriptor is not found.
 const MOUNTS_EVERY: Duration = Duration::from_secs(1);
 
-/// Which mounts a table has: a mount namespace, and a root in it. The table of a process leaves out what is mounted outside
+/// Which mounts a table has: a mount namespace, and a root in it. The table of a process leaves out mounts outside
 /// of its root.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct View {
@@ -53,7 +53,7 @@ impl Default for Tables {
 }
 
 impl Tables {
-    /// What a process sees of the mounts.
+    /// The mounts that a process sees.
     pub(super) fn view(&self, process: u32) -> io::Result<View> {
         let namespace = fs::read_link(format!("/proc/{process}/ns/mnt"))?;
         let root = match self.own.as_ref() == Some(&namespace) {
@@ -127,9 +127,9 @@ mod tests {
     /// no mount below its root.
     #[expect(unsafe_code, reason = "unshare has no safe interface")]
     fn beside(is_apart: bool, act: impl FnOnce(u32, u32) + Send) -> io::Result<()> {
-        let unshare = |what| {
+        let unshare = |namespaces| {
             // SAFETY: the thread has its own working directory and mounts from then on, and the same memory and files.
-            match unsafe { libc::unshare(what) } {
+            match unsafe { libc::unshare(namespaces) } {
                 0 => Ok(()),
                 _ => Err(io::Error::last_os_error()),
             }
