@@ -57,6 +57,9 @@ pub mod reader;
 mod segments;
 pub mod served;
 mod settle;
+#[cfg(test)]
+#[path = "../../skipped.rs"]
+mod skipped;
 pub mod source;
 mod span;
 mod sync;

@@ -135,7 +135,7 @@ fn an_unreadable_file() {
             assert_eq!(output.status.code(), Some(2));
             assert!(output.stdout.is_empty());
         }
-        Err(e) => println!("not tried as nobody, a user that cannot run the binary: {e}"),
+        Err(e) => crate::skipped::skipped(format!("the user nobody cannot run the binary: {e}")),
     }
     let circle = folder.name("circle");
     std::os::unix::fs::symlink(&circle, &circle).unwrap();

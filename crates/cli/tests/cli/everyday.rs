@@ -124,7 +124,7 @@ fn completions_are_what_the_shells_accept() {
         let script = folder.file(shell, text.as_bytes());
         match Command::new(shell).args(["-n", &script]).output() {
             Ok(output) => assert!(output.status.success(), "{shell}: {output:?}"),
-            Err(_) => println!("{shell} is not here: its completions are not parsed"),
+            Err(_) => crate::skipped::skipped(format!("completions: needs {shell}")),
         }
     }
     forerun("completions tcsh").code(2).stdout_eq("");
@@ -202,7 +202,7 @@ fn a_trial_without_the_time_or_the_memory_is_refused_with_what_it_needs() {
 fn stays_in_memory(trial: &std::process::Output) -> bool {
     let is_so = String::from_utf8_lossy(&trial.stderr).contains("stays in memory");
     if is_so {
-        println!("not tried: the system keeps the files in memory");
+        crate::skipped::skipped("the system keeps the files in memory");
         assert_eq!(trial.status.code(), Some(1));
     }
     is_so
@@ -320,7 +320,7 @@ fn a_progress_bar_knows_its_end_when_it_is_drawn_and_has_no_decimals() {
             assert!(drawn.contains("requests"), "{drawn}");
             assert!(!drawn.contains(" 0/0") && !drawn.contains('.'), "{drawn}");
         }
-        Err(_) => println!("not tried: needs script(1)"),
+        Err(_) => crate::skipped::skipped("needs script(1)"),
     }
 }
 
@@ -337,6 +337,6 @@ fn log_lines_have_no_colours_where_the_user_wants_none() {
         .output();
     match output {
         Ok(output) => assert!(!output.stdout.contains(&0x1b), "{output:?}"),
-        Err(_) => println!("not tried: needs script(1)"),
+        Err(_) => crate::skipped::skipped("needs script(1)"),
     }
 }

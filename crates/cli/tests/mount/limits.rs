@@ -176,7 +176,7 @@ fn a_file_larger_than_blocks_can_be_numbered_is_refused_as_too_large() {
     let words = ["-t", "tmpfs", "none"].map(str::as_ref);
     let tmpfs = run("mount", &[words[0], words[1], words[2], source.as_ref()]);
     if !tmpfs.status.success() {
-        println!("skipped: no tmpfs");
+        crate::skipped::skipped("needs tmpfs");
         return;
     }
     for (name, tebibytes) in [("fits", 15), ("huge", 17)] {
@@ -211,7 +211,7 @@ fn a_journal_whose_disk_is_full_is_reported_by_a_mount_in_the_background() {
     let words = ["-t", "tmpfs", "-o", "size=64k", "none"].map(str::as_ref);
     let tmpfs = run("mount", &[&words[..], &[disk.as_ref()]].concat());
     if !tmpfs.status.success() {
-        println!("skipped: no tmpfs");
+        crate::skipped::skipped("needs tmpfs");
         return;
     }
     fs::write(folder.path().join("source/a"), bytes(20_000_000, 1)).unwrap();
@@ -259,7 +259,7 @@ fn names_of_trusted_attributes_are_shown_to_the_privileged_only() {
     let flags = rustix::fs::XattrFlags::empty();
     for name in ["user.a", "trusted.secret"] {
         if let Err(error) = rustix::fs::setxattr(&path, name, b"1", flags) {
-            println!("skipped: no extended attributes here: {error}");
+            crate::skipped::skipped(format!("needs extended attributes: {error}"));
             return;
         }
     }
@@ -279,7 +279,7 @@ fn names_of_trusted_attributes_are_shown_to_the_privileged_only() {
     };
     let (source, point) = (mounted.source("a"), mounted.point("a"));
     let Ok(all) = names(&point, 0) else {
-        println!("skipped: no python3");
+        crate::skipped::skipped("needs python3");
         return;
     };
     assert_eq!(all.trim(), "['trusted.secret', 'user.a']");

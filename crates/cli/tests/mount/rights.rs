@@ -121,7 +121,7 @@ fn an_access_list_taken_away_is_gone_at_once() {
         fs::set_permissions(&source, Permissions::from_mode(0o640)).unwrap();
         let flags = rustix::fs::XattrFlags::empty();
         if let Err(error) = rustix::fs::setxattr(&source, ACCESS_LIST, &stranger_reads(), flags) {
-            println!("skipped: no access lists here: {error}");
+            crate::skipped::skipped(format!("needs access lists: {error}"));
             return;
         }
         super::eventually("the right", || read_by_stranger(&point).is_some());
