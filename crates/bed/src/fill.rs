@@ -116,6 +116,8 @@ pub fn copy(bed: &Bed, place: &BedPaths, from: &Path, to: &Path) -> Result<u64, 
     let copied = copy_folder(from, to);
     cold::unmount(place)?;
     cold::mount(bed, place, Mode::ToMeasure)?;
+    // A btrfs has a read-ahead of its own, which begins anew with each mount.
+    cold::set(bed, place, &bed.queue)?;
     cold::delay(place, true)?;
     copied
 }

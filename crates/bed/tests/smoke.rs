@@ -55,7 +55,12 @@ fn succeeds(arguments: &[&str], state: &Path) -> String {
 
 /// Up, or the reason why beds cannot be made here.
 fn up(bed: &Path, state: &Path) -> Result<(), String> {
-    let output = bed_command(&["up", bed.to_str().unwrap()], state);
+    up_with(bed, state, &[])
+}
+
+fn up_with(bed: &Path, state: &Path, options: &[&str]) -> Result<(), String> {
+    let arguments = [&["up", bed.to_str().unwrap()], options].concat();
+    let output = bed_command(&arguments, state);
     match output.status.code() {
         Some(0) => Ok(()),
         Some(2) if said(&output).contains("cannot run here") => Err(said(&output)),
@@ -114,6 +119,46 @@ fn a_bed_comes_up_takes_its_time_and_leaves_nothing_behind() {
     succeeds(&["down"], &state);
     assert_eq!(loops_and_mounts(&state), [""; 0]);
     assert!(!state.exists());
+}
+
+/// The read-ahead in KiB of the btrfs on the disks of this bed.
+fn read_ahead_of_btrfs(state: &Path) -> String {
+    let is_ours = |device: fs::DirEntry| {
+        let image = fs::read_to_string(device.path().join("loop/backing_file"));
+        image.is_ok_and(|image| image.contains(state.to_str().unwrap()))
+    };
+    let mut mounted = fs::read_dir("/sys/fs/btrfs").unwrap().map(Result::unwrap);
+    let ours = mounted.find(|one| {
+        let devices = fs::read_dir(one.path().join("devices"));
+        devices.is_ok_and(|mut devices| devices.any(|device| is_ours(device.unwrap())))
+    });
+    let setting = ours.expect("a btrfs").path().join("bdi/read_ahead_kb");
+    fs::read_to_string(setting).unwrap().trim().to_owned()
+}
+
+#[test]
+fn a_copied_folder_is_on_the_bed_and_the_read_ahead_of_a_btrfs_is_the_beds() {
+    let place = tempfile::tempdir().unwrap();
+    let place = place.path().canonicalize().unwrap();
+    let [bed, state, from] = ["bed.toml", "copied", "from"].map(|name| place.join(name));
+    fs::create_dir(&from).unwrap();
+    fs::write(from.join("more"), "of the user").unwrap();
+    let text = BED.replace("count = 1", "count = 2");
+    let text = text
+        .replace("ext4", "btrfs_raid0")
+        .replace("131_072", "98_304");
+    fs::write(&bed, text).unwrap();
+    if let Err(reason) = up_with(&bed, &state, &["--copy", from.to_str().unwrap()]) {
+        skipped(reason);
+        return;
+    }
+    let copied = fs::read_to_string(state.join("files/more"));
+    let read_ahead = read_ahead_of_btrfs(&state);
+    succeeds(&["down"], &state);
+    assert_eq!(
+        (copied.unwrap().as_str(), read_ahead.as_str()),
+        ("of the user", "96")
+    );
 }
 
 #[test]
