@@ -144,6 +144,88 @@ fn a_machine_without_the_servers_is_told_their_packages() {
     }
 }
 
+/// A module in place of xapian: it writes a file, refuses a folder that is there, and fails by its name.
+const XAPIAN: &str = "
+import os, sys
+
+DB_CREATE = DB_NO_TERMLIST = 0
+
+class Document:
+    pass
+
+class TermGenerator:
+    def set_document(self, document): pass
+    def set_termpos(self, position): pass
+    def index_text(self, text): pass
+
+class WritableDatabase:
+    def __init__(self, path, flags):
+        if 'broken' in path and path.endswith('1'):
+            raise OSError('no room for ' + path)
+        os.mkdir(path)
+        self.path, self.count = path, 0
+    def add_document(self, document):
+        self.count += 1
+    def commit(self): pass
+    def close(self):
+        with open(os.path.join(self.path, 'count'), 'w') as file:
+            file.write(str(self.count))
+";
+
+/// Adds up the counts of the parts.
+const COMPACT: &str = "#!/bin/sh
+mkdir \"$4\" && expr $(cat \"$2/count\") + $(cat \"$3/count\") >\"$4/count\"
+";
+
+#[test]
+fn an_index_is_whole_after_a_build_that_was_interrupted_and_a_failure_is_told() {
+    let place = tempfile::tempdir().unwrap();
+    let [script, module, compact] =
+        ["search.py", "xapian.py", "xapian-compact"].map(|name| place.path().join(name));
+    fs::write(&script, include_str!("../src/servers/search.py")).unwrap();
+    fs::write(&module, XAPIAN).unwrap();
+    fs::write(&compact, COMPACT).unwrap();
+    fs::set_permissions(&compact, fs::Permissions::from_mode(0o755)).unwrap();
+    let path = format!("{}:/usr/bin:/bin", place.path().display());
+    let build = |name: &str, documents: &str| {
+        let mut command = Command::new(forerun_bed::servers::search::PYTHON);
+        command
+            .arg(&script)
+            .arg("build")
+            .arg(place.path().join(name));
+        let command = command.args([documents, "7"]).env("PATH", &path);
+        command.env("PYTHONPATH", place.path()).output()
+    };
+    for rest in ["odd.part0", "odd.part1", "odd.whole"] {
+        fs::create_dir(place.path().join(rest)).unwrap();
+        fs::write(place.path().join(rest).join("flintlock"), "").unwrap();
+    }
+    let built = match build("odd", "2001") {
+        Err(error) => return skipped(format!("no Python: {error}")),
+        Ok(built) => built,
+    };
+    assert!(built.status.success(), "{}", said(&built));
+    let count = fs::read_to_string(place.path().join("odd/count")).unwrap();
+    assert_eq!(count.trim(), "2001");
+    let left = fs::read_dir(place.path()).unwrap().map(Result::unwrap);
+    let left: Vec<_> = left.map(|one| one.file_name()).collect();
+    assert!(
+        !left
+            .iter()
+            .any(|name| name.to_string_lossy().contains(".part")),
+        "{left:?}"
+    );
+
+    let broken = build("broken", "2000").unwrap();
+    assert!(!broken.status.success());
+    let said = said(&broken);
+    let last = said.trim_end().lines().next_back().unwrap();
+    assert!(
+        last.starts_with("OSError: no room for ") && last.ends_with(".part1"),
+        "{said}"
+    );
+}
+
 const AT_REST: &str = r#"{"block_bytes": 4096, "counters": {"prefetched": 0, "used": 0,
     "evicted_unused": 0, "resident_unused": 0, "in_flight": 0, "failed": 0, "cancelled": 0,
     "reads": 0, "hits": 0, "late_hits": 0, "misses": 0}, "open_files": [], "queues": []}"#;

@@ -12,10 +12,12 @@ the queries are three words in any order (BM25, the ten best), half a phrase of 
 print one line of JSON. It needs the Debian packages python3-xapian and xapian-tools.
 """
 
+import fcntl
 import gc
 import json
 import os
 import random
+import shutil
 import struct
 import subprocess
 import sys
@@ -67,21 +69,32 @@ def build_part(path, documents, seed):
 def build(path, documents, seed):
     os.environ["XAPIAN_FLUSH_THRESHOLD"] = "50000"
     parts = [f"{path}.part{number}" for number in range(BUILDERS)]
+    whole = f"{path}.whole"
+    # The builders hold the lock as well: one whose parent was killed still writes.
+    folder = os.open(os.path.dirname(path) or ".", os.O_RDONLY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        sys.exit(f"{os.path.dirname(path)}: another index is being built here")
+    # Left by a build that was interrupted.
+    for rest in [*parts, whole]:
+        shutil.rmtree(rest, ignore_errors=True)
     builders = []
     for number, part in enumerate(parts):
         process = os.fork()
         if process == 0:
-            build_part(part, documents // BUILDERS, seed * BUILDERS + number)
+            share = documents * (number + 1) // BUILDERS - documents * number // BUILDERS
+            build_part(part, share, seed * BUILDERS + number)
             os._exit(0)
         builders.append(process)
-    if any(os.waitpid(process, 0)[1] for process in builders):
-        sys.exit("a builder failed")
-    whole = f"{path}.whole"
+    statuses = [os.waitpid(process, 0)[1] for process in builders]
+    if any(statuses):
+        signals = [os.WTERMSIG(status) for status in statuses if os.WIFSIGNALED(status)]
+        # One that ended by itself has told why.
+        sys.exit(f"a builder was ended by signal {signals[0]}" if signals else 1)
     subprocess.run(["xapian-compact", "-q", *parts, whole], check=True)
     for part in parts:
-        for name in os.listdir(part):
-            os.unlink(os.path.join(part, name))
-        os.rmdir(part)
+        shutil.rmtree(part)
     os.rename(whole, path)
     size = sum(entry.stat().st_size for entry in os.scandir(path))
     print(json.dumps({"documents": documents, "bytes": size}))
