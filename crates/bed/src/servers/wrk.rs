@@ -1,15 +1,15 @@
 //! wrk: its command, its script, and its output.
 //!
 //! wrk gives no numbers of single connections, so each client is a thread with one connection, and
-//! the script counts the requests of each. At its end the script prints one line for this module,
-//! after wrk's own text:
+//! the script counts and times the answers of each. At its end the script prints one line for this
+//! module, after wrk's own text:
 //!
 //! ```text
 //! answers requests=812 duration_us=10002133 p50_us=71044 p99_us=412003 slowest_per_mean=0.8123 errors=0
 //! ```
 //!
-//! wrk corrects its percentiles for requests that a stalled connection did not send (coordinated
-//! omission).
+//! wrk's own percentiles are corrected for requests that a stalled connection did not send
+//! (coordinated omission). These clients omit none: each asks again once it was answered.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
