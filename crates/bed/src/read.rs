@@ -11,7 +11,7 @@
 use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::sync::Barrier;
+use std::sync::{PoisonError, RwLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -75,22 +75,41 @@ pub struct Readings {
 /// # Errors
 /// Too few files; an error of one; bytes that differ from those written.
 pub fn run(folder: &Path, reading: &Reading) -> Result<Readings, Failure> {
+    run_on(folder, reading, |_| thread::Builder::new())
+}
+
+/// The same, on threads that are built like this.
+fn run_on(
+    folder: &Path,
+    reading: &Reading,
+    thread: impl Fn(u64) -> thread::Builder,
+) -> Result<Readings, Failure> {
     let paths = files(folder, reading.readers)?;
     let opened: Vec<File> = paths
         .iter()
         .map(|path| open_cold(path))
         .collect::<Result<_, _>>()?;
-    let start = Barrier::new(reading.readers);
+    // Held until all are there; they read if all could be started.
+    let gate = RwLock::new(false);
+    let mut closed = gate.write().unwrap_or_else(PoisonError::into_inner);
     let shares = thread::scope(|scope| {
-        let readers: Vec<_> = (0_u64..)
-            .zip(opened)
-            .zip(&paths)
-            .map(|((number, file), path)| {
-                let start = &start;
-                scope.spawn(move || one(number, file, reading, start).at(path))
-            })
-            .collect();
-        let ended = readers.into_iter().map(|reader| joined(reader.join()));
+        let readers = (0_u64..).zip(opened).zip(&paths);
+        let started = readers.map(|((number, file), path)| {
+            let gate = &gate;
+            let read = move || {
+                let is_open = *gate.read().unwrap_or_else(PoisonError::into_inner);
+                match is_open {
+                    true => one(number, file, reading).at(path),
+                    false => Ok(share(0, Duration::ZERO)),
+                }
+            };
+            let started = thread(number).spawn_scoped(scope, read);
+            started.map_err(|e| Failure::Run(format!("reader {number} cannot be started: {e}")))
+        });
+        let started: Result<Vec<_>, Failure> = started.collect();
+        *closed = started.is_ok();
+        drop(closed);
+        let ended = started?.into_iter().map(|reader| joined(reader.join()));
         ended.collect::<Result<Vec<Share>, Failure>>()
     })?;
     Ok(summary(reading, shares))
@@ -126,12 +145,10 @@ fn open_cold(path: &Path) -> Result<File, Failure> {
     Ok(file)
 }
 
-fn one(number: u64, mut file: File, reading: &Reading, start: &Barrier) -> Result<Share, String> {
+fn one(number: u64, mut file: File, reading: &Reading) -> Result<Share, String> {
     let mut buffer = vec![0; reading.read_bytes];
     let bytes_max = reading.bytes_per_reader.unwrap_or(u64::MAX);
-    let length = file.metadata().map_err(|e| e.to_string());
-    start.wait();
-    let length = length?.len();
+    let length = file.metadata().map_err(|e| e.to_string())?.len();
     let began = Instant::now();
     let mut bytes = 0;
     while bytes < bytes_max && reading.time_max.is_none_or(|max| began.elapsed() < max) {
@@ -261,6 +278,21 @@ mod tests {
     }
 
     #[test]
+    fn readers_that_wait_for_one_that_cannot_be_started_are_let_go() {
+        let folder = filled();
+        for refused in 0..3 {
+            let thread = |number| match number == refused {
+                // No address space has room for such a stack.
+                true => thread::Builder::new().stack_size(1 << 60),
+                false => thread::Builder::new(),
+            };
+            let said = run_on(folder.path(), &reading(3), thread).unwrap_err();
+            let expected = format!("reader {refused} cannot be started: ");
+            assert!(said.to_string().starts_with(&expected), "{said}");
+        }
+    }
+
+    #[test]
     fn an_end_before_the_end_is_an_error() {
         // The kernel says 4,096 bytes of it, and it has some digits.
         let file = File::open("/sys/kernel/uevent_seqnum").unwrap();
@@ -268,7 +300,7 @@ mod tests {
             seed: None,
             ..reading(1)
         };
-        let said = one(0, file, &unchecked, &Barrier::new(1)).unwrap_err();
+        let said = one(0, file, &unchecked).unwrap_err();
         assert!(said.ends_with("of 4096 bytes"), "{said}");
     }
 

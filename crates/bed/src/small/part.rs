@@ -59,8 +59,10 @@ impl Part {
                 }
                 Ok(())
             };
-            let readers: Vec<_> = (0..threads).map(|_| scope.spawn(read)).collect();
+            let start = |_| thread::Builder::new().spawn_scoped(scope, read);
+            let readers: io::Result<Vec<_>> = (0..threads).map(start).collect();
             readers
+                .at(root)?
                 .into_iter()
                 .try_for_each(|reader| joined(reader.join()))
         })?;

@@ -20,11 +20,11 @@ use serde::Serialize;
 use super::part::Part;
 
 use crate::bed::Files;
+use crate::table::median;
 use crate::content::Draws;
 use crate::failure::{At, Failure};
 use crate::fill;
 use crate::joined::joined;
-use crate::table::median;
 
 /// Enough that readers wait for the file system, not for each other.
 const THREADS: usize = 8;
@@ -198,14 +198,15 @@ fn random(root: &Path, files: &Files) -> Result<f64, Failure> {
     let began = Instant::now();
     thread::scope(|scope| {
         let readers = (0..THREADS).map(|first| {
-            scope.spawn(move || {
+            thread::Builder::new().spawn_scoped(scope, move || {
                 let mut buffer = vec![0; READ_BYTES];
                 let mut own = paths.iter().skip(first).step_by(THREADS);
                 own.try_for_each(|(path, size)| read_whole(path, *size, &mut buffer).at(path))
             })
         });
-        let readers: Vec<_> = readers.collect();
+        let readers: io::Result<Vec<_>> = readers.collect();
         readers
+            .at(root)?
             .into_iter()
             .try_for_each(|reader| joined(reader.join()))
     })?;
