@@ -150,7 +150,7 @@ def main():
         "LRU and readahead": unannounced,
         "order announced": announced,
     }
-    print(f"{given.samples} samples, {given.epochs} epochs, memory for a quarter\n")
+    print(f"{given.samples} samples, {given.epochs} epochs, {memory >> 10} KiB of memory\n")
     print(f"{'side':20} {'samples/s':>10} {'s':>6} {'error':>7}")
     weights = []
     for name, make in sides.items():
