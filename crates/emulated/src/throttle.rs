@@ -9,10 +9,13 @@
 //! ```
 //!
 //! Where the bytes come later than the end, the disk's thread waits for them, so requests of a device are handed
-//! over in the order of their ends.
+//! over in the order of their ends. A request whose disk's thread cannot be started ends with `EAGAIN`: without its
+//! disk it would be faster than the device.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::convert::Infallible;
+use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use forerun_core::profile::ProfileError;
@@ -24,6 +27,7 @@ use forerun_io::wrap::Start;
 use forerun_sim::device::Device;
 use forerun_sim::device::object_store::ObjectStore;
 use forerun_sim::device::switching::Switching;
+use rustix::io::Errno;
 
 use crate::disk::{Disk, Meter};
 
@@ -128,12 +132,13 @@ pub struct Throttle {
     emulation: Emulation,
     arrivals: Arc<Arrivals>,
     inner: Arc<dyn Backend>,
+    start: StartDisk,
     stations: Mutex<HashMap<DeviceId, Station>>,
 }
 
-/// The disk of a device, and its counters, which outlive it. Without a disk, where no thread could be started and
-/// after the end, requests pass as they come.
-#[derive(Default)]
+type StartDisk = fn(Emulation, DeviceId, Arc<dyn Sink>) -> io::Result<Disk<Arc<Ticket>>>;
+
+/// The disk of a device, and its counters, which outlive it. Without a disk, after the end, requests pass as they come.
 struct Station {
     disk: Option<Disk<Arc<Ticket>>>,
     meter: Arc<Meter>,
@@ -160,27 +165,45 @@ impl Throttle {
             emulation,
             arrivals,
             inner,
+            start: start_disk,
             stations: Mutex::default(),
         }))
     }
 
-    /// Starts the disk of a device.
-    fn station(&self, device: DeviceId) -> Station {
-        let (emulation, sink) = (self.emulation, self.arrivals.sink.clone());
-        let make = move || Ok::<_, Infallible>(emulation.device());
-        let hand_over = move |ticket: Arc<Ticket>, _| {
-            let (request, outcome) = ticket.wait();
-            sink.completed(request, outcome);
+    /// Lets the disk of a request's device decide when it ends; an error where that disk cannot be started.
+    fn enter(&self, request: &Request) -> io::Result<()> {
+        let mut stations = lock(&self.stations);
+        let station = match stations.entry(request.device) {
+            Entry::Occupied(station) => station.into_mut(),
+            Entry::Vacant(place) => {
+                let sink = self.arrivals.sink.clone();
+                let disk = (self.start)(self.emulation, request.device, sink)?;
+                place.insert(Station {
+                    meter: disk.meter().clone(),
+                    disk: Some(disk),
+                })
+            }
         };
-        let disk = Disk::start(&format!("forerun-disk-{device}"), make, hand_over);
-        disk.map_or_else(
-            |_| Station::default(),
-            |disk| Station {
-                meter: disk.meter().clone(),
-                disk: Some(disk),
-            },
-        )
+        if let Some(disk) = &station.disk {
+            let ticket = Arc::new(Ticket::default());
+            lock(&self.arrivals.tickets).insert(request.number, ticket.clone());
+            disk.submit(request.begin(), request.wanted(), ticket);
+        }
+        Ok(())
     }
+}
+
+fn start_disk(
+    emulation: Emulation,
+    device: DeviceId,
+    sink: Arc<dyn Sink>,
+) -> io::Result<Disk<Arc<Ticket>>> {
+    let make = move || Ok::<_, Infallible>(emulation.device());
+    let hand_over = move |ticket: Arc<Ticket>, _| {
+        let (request, outcome) = ticket.wait();
+        sink.completed(request, outcome);
+    };
+    Disk::start(&format!("forerun-disk-{device}"), make, hand_over)
 }
 
 impl Ticket {
@@ -200,16 +223,13 @@ impl Ticket {
 
 impl Backend for Throttle {
     fn submit(&self, request: Box<Request>) {
-        let mut stations = lock(&self.stations);
-        let station = stations.entry(request.device);
-        let station = station.or_insert_with(|| self.station(request.device));
-        if let Some(disk) = &station.disk {
-            let ticket = Arc::new(Ticket::default());
-            lock(&self.arrivals.tickets).insert(request.number, ticket.clone());
-            disk.submit(request.begin(), request.wanted(), ticket);
+        match self.enter(&request) {
+            Ok(()) => self.inner.submit(request),
+            Err(_) => {
+                let again = Errno::AGAIN.raw_os_error();
+                self.arrivals.sink.completed(request, Err(again));
+            }
         }
-        drop(stations);
-        self.inner.submit(request);
     }
 
     fn look_for_hung(&self) {
@@ -255,6 +275,8 @@ impl Sink for Arrivals {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
     use super::*;
 
     #[test]
@@ -267,6 +289,48 @@ mod tests {
             assert_eq!(device.profile().servers(), servers);
             assert_eq!(device.device().servers(), servers);
         }
+    }
+
+    /// A device whose disk cannot be started at first.
+    struct Lacking;
+
+    static LACKS: AtomicBool = AtomicBool::new(true);
+
+    impl Emulate for Lacking {
+        fn profile(&self) -> Profile {
+            Profile::default()
+        }
+
+        fn start(
+            self: Box<Self>,
+            sink: Arc<dyn Sink>,
+            inner: Start<'_>,
+        ) -> Result<Arc<dyn Emulated>, Error> {
+            let emulation = Emulation::new(Nanos(1_000), 80_000_000, 1).unwrap();
+            let mut throttle = Throttle::start(sink, emulation, inner)?;
+            Arc::get_mut(&mut throttle).unwrap().start =
+                |emulation, device, sink| match LACKS.load(Ordering::Relaxed) {
+                    true => Err(io::ErrorKind::OutOfMemory.into()),
+                    false => start_disk(emulation, device, sink),
+                };
+            Ok(throttle)
+        }
+    }
+
+    #[test]
+    fn a_request_whose_disk_cannot_be_started_ends_with_an_error_and_the_next_tries_anew() {
+        let memory = forerun_core::Bytes(16 << 20);
+        let settings = forerun_core::preset::default().settings(memory).unwrap();
+        let mut config = forerun_io::Config::new(settings);
+        config.lab.emulate = Some(Box::new(Lacking));
+        let driver = forerun_io::Driver::new(config).unwrap();
+        let reader = driver.open_generated(1, 0, 100_000).unwrap();
+        let refused = reader.read_at(&mut [0; 4096], 0).unwrap_err();
+        assert_eq!(refused.raw_os_error(), Some(Errno::AGAIN.raw_os_error()));
+        assert_eq!(driver.device_use().unwrap().requests, 0);
+        LACKS.store(false, Ordering::Relaxed);
+        assert_eq!(reader.read_at(&mut [0; 4096], 0).unwrap(), 4096);
+        assert!(driver.device_use().unwrap().requests > 0);
     }
 
     #[test]
