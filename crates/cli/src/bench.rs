@@ -26,6 +26,7 @@ pub mod report;
 pub mod server;
 
 use forerun_core::{Ledger, Nanos};
+pub use forerun_io::DeviceUse as Emulated;
 pub use forerun_sim::times::Times as Responses;
 
 use crate::estimate::DeviceEstimate;
@@ -45,6 +46,8 @@ pub struct Measured {
     pub is_saturated: bool,
     /// Requests and bytes of the device.
     pub device: Option<DeviceUse>,
+    /// The requests of the emulated device, and how late they were.
+    pub emulated: Option<Emulated>,
     /// The engine's counters; the kernel shows none.
     pub ledger: Option<Ledger>,
     /// The costs of the devices as the engine took them to be in the end; the kernel shows none.

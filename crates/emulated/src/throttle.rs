@@ -16,6 +16,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::convert::Infallible;
 use std::io;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use forerun_core::profile::ProfileError;
@@ -250,13 +251,21 @@ impl Backend for Throttle {
 
 impl Emulated for Throttle {
     fn used(&self) -> DeviceUse {
-        let mut sum = DeviceUse::default();
-        for station in lock(&self.stations).values() {
-            let used = station.meter.usage();
+        let stations = lock(&self.stations);
+        let mut sum = DeviceUse {
+            is_realtime: !stations.is_empty(),
+            ..DeviceUse::default()
+        };
+        for Station { meter, .. } in stations.values() {
+            let used = meter.usage();
             sum.requests += used.requests;
             sum.continued += used.requests.saturating_sub(used.switches);
             sum.bytes.0 += used.bytes.0;
             sum.busy.0 += used.busy.0;
+            sum.late.0 += meter.late_ns.load(Ordering::Relaxed);
+            let late_max = meter.late_max_ns.load(Ordering::Relaxed);
+            sum.late_max = sum.late_max.max(Nanos(late_max));
+            sum.is_realtime &= meter.is_realtime.load(Ordering::Relaxed);
         }
         sum
     }
@@ -275,7 +284,7 @@ impl Sink for Arrivals {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::atomic::AtomicBool;
 
     use super::*;
 

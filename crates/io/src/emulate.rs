@@ -91,4 +91,10 @@ pub struct DeviceUse {
     pub bytes: Bytes,
     /// Time its servers worked, added up over servers.
     pub busy: Nanos,
+    /// How late requests were handed over, added up: the error of times measured on it.
+    pub late: Nanos,
+    /// How late the latest was.
+    pub late_max: Nanos,
+    /// Whether its threads have real-time priority: without it they are late where processors are busy.
+    pub is_realtime: bool,
 }

@@ -47,6 +47,7 @@ pub fn run(plan: &Plan, settings: &Settings, bar: &ProgressBar) -> Result<Measur
         })
     };
     let estimate = stack.estimates();
+    let emulated = stack.driver().device_use();
     let ledger = stack.finish();
     let (times, ledger) = (times?, ledger?);
     Ok(Measured {
@@ -59,6 +60,7 @@ pub fn run(plan: &Plan, settings: &Settings, bar: &ProgressBar) -> Result<Measur
             requests: ledger.requests,
             bytes: ledger.request_bytes.0,
         }),
+        emulated,
         ledger: Some(ledger),
         estimate: Some(estimate),
         block_bytes: settings.block_bytes,

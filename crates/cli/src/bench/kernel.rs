@@ -67,6 +67,7 @@ pub fn run(plan: &Plan, bar: &ProgressBar) -> Result<Measured, Failure> {
         responses: times.responses,
         is_saturated: false,
         device: used,
+        emulated: None,
         ledger: None,
         estimate: None,
         block_bytes: 4096,

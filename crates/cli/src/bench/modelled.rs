@@ -64,6 +64,7 @@ pub fn run(plan: &Plan, settings: &Settings, bar: &ProgressBar) -> Result<Measur
             requests: report.device_requests(),
             bytes: report.device_bytes().0,
         }),
+        emulated: None,
         estimate: Some(estimates(plan, &report)),
         responses: report.responses,
         ledger: Some(report.ledger),

@@ -12,7 +12,7 @@ use comfy_table::{CellAlignment, ColumnConstraint};
 use serde::Serialize;
 
 use super::plan::{Entrant, Plan};
-use super::{Measured, SourceCache};
+use super::{Emulated, Measured, SourceCache};
 use crate::args::{Clock, Format};
 use crate::estimate::DeviceEstimate;
 use crate::failure::Failure;
@@ -60,6 +60,8 @@ pub struct Row {
     /// In JSON, and below the table: a line of CSV has no room for a list.
     #[serde(skip)]
     pub estimate: Option<Vec<DeviceEstimate>>,
+    #[serde(skip)]
+    pub emulated: Option<Emulated>,
 }
 
 impl Row {
@@ -117,6 +119,7 @@ impl Row {
             memory_peak_bytes: ledger.map(|l| l.memory_peak.0),
             source_cache: run.source_cache,
             estimate: run.estimate.clone(),
+            emulated: run.emulated,
         })
     }
 }
@@ -212,7 +215,7 @@ fn table(rows: &[Row]) -> String {
     let times = part(times, rows.iter().map(|row| times_of(row, has_spread)));
     let responses = part(responses, rows.iter().map(responses_of));
     let requests = part(requests, rows.iter().map(requests_of));
-    let below = caches(rows) + &estimates(rows);
+    let below = caches(rows) + &estimates(rows) + &lateness(rows);
     format!("{times}\n{responses}\n{requests}{below}")
 }
 
@@ -263,6 +266,34 @@ fn estimates(rows: &[Row]) -> String {
     } else {
         format!("\nestimated costs of the devices:\n{lines}")
     }
+}
+
+/// Which emulated devices were late, a line each.
+fn lateness(rows: &[Row]) -> String {
+    let late = |row: &Row| late(row.preset, &row.emulated?);
+    let lines: String = rows.iter().filter_map(late).collect();
+    if lines.is_empty() {
+        lines
+    } else {
+        format!("\n{lines}")
+    }
+}
+
+/// How late an emulated device was: by more than a hundredth of a request's time, or for want of priority.
+fn late(preset: &str, used: &Emulated) -> Option<String> {
+    let is_late = used.late.0 > used.busy.0 / 100;
+    if used.requests == 0 || (used.is_realtime && !is_late) {
+        return None;
+    }
+    let [late, each] = [used.late, used.busy].map(|sum| time(sum.0 / used.requests));
+    let most = time(used.late_max.0);
+    let without = match used.is_realtime {
+        true => "",
+        false => ", without real-time priority",
+    };
+    Some(format!(
+        "emulated device of {preset}: {late} late on average, {most} at most, of {each} a request{without}\n"
+    ))
 }
 
 fn count(count: Option<u64>) -> String {
@@ -340,6 +371,7 @@ mod tests {
             readers,
             bytes: 1_000,
             device: None,
+            emulated: None,
             ledger: None,
             estimate: None,
             block_bytes: 4096,
@@ -362,6 +394,28 @@ mod tests {
         assert_eq!(slowest_over_mean(&run(&[50, 150])), 1.5);
         assert_eq!(slowest_over_mean(&run(&[0, 0])), 1.0);
         assert_eq!(slowest_over_mean(&run(&[])), 1.0);
+    }
+
+    #[test]
+    fn an_emulated_device_that_was_late_or_may_be_for_want_of_priority_is_told() {
+        let used = |requests, late_ns, is_realtime| Emulated {
+            requests,
+            busy: Nanos(800_000_000),
+            late: Nanos(late_ns),
+            late_max: Nanos(5_000_000),
+            is_realtime,
+            ..Emulated::default()
+        };
+        let told = "emulated device of mount: 80.0 us late on average, 5.00 ms at most, of 8.00 ms a request";
+        let without = format!("{told}, without real-time priority\n");
+        for (used, expected) in [
+            (used(100, 8_000_000, true), None),
+            (used(100, 8_000_001, true), Some(format!("{told}\n"))),
+            (used(100, 8_000_000, false), Some(without)),
+            (used(0, 8_000_001, false), None),
+        ] {
+            assert_eq!(late("mount", &used), expected);
+        }
     }
 
     #[test]

@@ -429,6 +429,8 @@ fn an_emulated_disk_takes_its_time_and_answers_in_order() {
         (4, 2, Bytes(4 * 8192))
     );
     assert!(used.busy.0.abs_diff(least.as_nanos() as u64) < 10);
+    // No request is handed over before its end, and a sum of four has one that is the latest.
+    assert!(used.late.0 > 0 && (used.late.0 / 4..=used.late.0).contains(&used.late_max.0));
     bench.backend.stop();
 }
 
