@@ -97,7 +97,7 @@ struct Counters {
 }
 
 impl Meter {
-    /// All of them; the most requests in flight count anew from now on.
+    /// All of them; the most requests in flight count anew from those of now on.
     fn counters(&self) -> Counters {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         Counters {
@@ -105,7 +105,9 @@ impl Meter {
             body_bytes: read(&self.body_bytes),
             faults: read(&self.faults),
             connections: read(&self.connections),
-            in_flight_most: self.in_flight_most.swap(0, Ordering::Relaxed),
+            in_flight_most: self
+                .in_flight_most
+                .swap(read(&self.in_flight), Ordering::Relaxed),
             late_ns: read(&self.late_ns),
         }
     }
@@ -263,27 +265,30 @@ impl Store {
         number: u64,
     ) -> io::Result<bool> {
         let fault = self.options.faults.of(number);
-        if fault.is_some() {
-            self.meter.faults.fetch_add(1, Ordering::Relaxed);
-        }
         let first = Nanos(arrived.0.saturating_add(self.options.first_byte.0));
         wait_until(first);
         let late = clock::now().0.saturating_sub(first.0);
         self.meter.late_ns.fetch_add(late, Ordering::Relaxed);
         let answer = match fault {
-            Some(Fault::Reset) => {
-                // Without lingering, the end of a connection is a reset.
-                sockopt::set_socket_linger(&*stream, Some(Duration::ZERO))?;
-                return Ok(false);
-            }
             Some(Fault::Status(status)) => Answer::error(status),
             _ => Answer::to(request, &self.catalogue),
         };
-        send(stream, answer.head.as_bytes())?;
-        if request.is_head {
-            return Ok(true);
+        let all = if request.is_head {
+            0
+        } else {
+            answer.body.bytes()
+        };
+        // No body is slow or cut where there is none.
+        let fault = fault.filter(|fault| all > 0 || !fault.is_of_body());
+        if fault.is_some() {
+            self.meter.faults.fetch_add(1, Ordering::Relaxed);
         }
-        let all = answer.body.bytes();
+        if fault == Some(Fault::Reset) {
+            // Without lingering, the end of a connection is a reset.
+            sockopt::set_socket_linger(&*stream, Some(Duration::ZERO))?;
+            return Ok(false);
+        }
+        send(stream, answer.head.as_bytes())?;
         match fault {
             Some(Fault::Slow) => self.slow(stream, &answer.body)?,
             Some(Fault::Truncated) => self.paced(stream, &answer.body, all / 2)?,
@@ -423,5 +428,19 @@ fn next_request(stream: &mut TcpStream, unread: &mut Vec<u8>) -> io::Result<Opti
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_most_in_flight_begin_anew_with_those_in_flight() {
+        let meter = Meter::default();
+        meter.in_flight.store(3, Ordering::Relaxed);
+        meter.in_flight_most.store(5, Ordering::Relaxed);
+        let most = || meter.counters().in_flight_most;
+        assert_eq!((most(), most(), most()), (5, 3, 3));
     }
 }

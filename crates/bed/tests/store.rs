@@ -3,7 +3,7 @@
 //! Runs the binary as users do, and speaks HTTP by hand, so that no client's own repairs hide a fault.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
+use std::net::{Shutdown, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -158,6 +158,33 @@ fn every_fault_reaches_the_client() {
             .unwrap()
             .contains("\"faults\":1")
     );
+}
+
+#[test]
+fn an_answer_without_a_body_is_whole_and_no_fault_of_a_body() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("empty"), "").unwrap();
+    std::fs::write(folder.path().join("full"), "some bytes").unwrap();
+    for (fault, got) in [("truncated=1", 5), ("slow=1", 10)] {
+        let files = folder.path().to_str().unwrap();
+        let store = Store::start(&["--first-byte", "1ms", "--files", files, "--fault", fault]);
+        let mut stream = TcpStream::connect(&store.address).unwrap();
+        for request in ["HEAD /bed/full", "GET /bed/empty", "GET /-/counters"] {
+            write!(stream, "{request} HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+        }
+        stream.shutdown(Shutdown::Write).unwrap();
+        let mut answers = String::new();
+        stream.read_to_string(&mut answers).unwrap();
+        assert_eq!(answers.matches("HTTP/1.1 200").count(), 3, "{answers}");
+        assert!(answers.contains("\"faults\":0"), "{fault}: {answers}");
+        assert_eq!(store.get("/bed/full", "").unwrap().body.len(), got);
+        let counters = store.get("/-/counters", "").unwrap().body;
+        assert!(
+            String::from_utf8(counters)
+                .unwrap()
+                .contains("\"faults\":1")
+        );
+    }
 }
 
 #[test]

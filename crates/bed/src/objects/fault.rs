@@ -18,6 +18,13 @@ pub enum Fault {
     Slow,
 }
 
+impl Fault {
+    /// Whether it is one of the body alone.
+    pub(super) fn is_of_body(self) -> bool {
+        matches!(self, Self::Truncated | Self::Slow)
+    }
+}
+
 /// How many answers go wrong, and in which ways.
 #[derive(Clone, Default, Debug)]
 pub struct Faults {
