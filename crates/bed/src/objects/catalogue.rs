@@ -4,6 +4,9 @@
 //! goes round as often as it is long. A body is sent from there without a copy. The length of the
 //! noise is a prime, so that no two ranges of equal alignment are alike, and a reader that got bytes
 //! of another place notices. Files are read once, into memory, so that no disk is measured.
+//!
+//! Place and version of an object follow from the seed, its name and its size, of a file from its name and bytes, and
+//! from nothing beside it: `many/000007` is the same object, whichever others there are.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -98,6 +101,17 @@ fn key<'a>(folder: &Path, path: &'a Path) -> Result<&'a str, Failure> {
     key.ok_or_else(|| Failure::unusable(path, "its path is no text"))
 }
 
+/// A word that follows from these bytes.
+fn hash(seed: u64, bytes: &[u8]) -> u64 {
+    let words = bytes.chunks(8).map(|chunk| {
+        let mut word = [0; 8];
+        word[..chunk.len()].copy_from_slice(chunk);
+        u64::from_le_bytes(word)
+    });
+    let begun = content::tag(seed, bytes.len() as u64, 0);
+    words.fold(begun, |hash, word| content::tag(hash, word, 0))
+}
+
 /// A version in the form of an object that was uploaded in parts: not a digest of its bytes.
 fn in_parts(version: u64) -> String {
     format!("\"{version:032x}-2\"")
@@ -112,14 +126,13 @@ impl Catalogue {
             (0..group.count).map(move |number| (key(number), group.bytes))
         });
         let mut objects: Vec<_> = names
-            .zip(1..)
-            .map(|((key, bytes), number)| {
-                let version = content::tag(seed, number, bytes);
+            .map(|(key, bytes)| {
+                let begin = hash(seed, key.as_bytes());
                 Object {
                     key,
                     bytes,
-                    place: Place::Noise(content::tag(seed, number, 0) % NOISE_BYTES),
-                    version: in_parts(version),
+                    place: Place::Noise(begin % NOISE_BYTES),
+                    version: in_parts(content::tag(begin, bytes, 0)),
                 }
             })
             .collect();
@@ -142,7 +155,7 @@ impl Catalogue {
     ///
     /// # Errors
     /// A file that cannot be read, or whose path is no text; by its path.
-    pub fn with_files(mut self, folder: &Path, seed: u64) -> Result<Self, Failure> {
+    pub fn with_files(mut self, folder: &Path) -> Result<Self, Failure> {
         let mut folders = vec![folder.to_owned()];
         while let Some(at) = folders.pop() {
             let refused = |error: io::Error| Failure::unusable(&at, error);
@@ -155,11 +168,11 @@ impl Catalogue {
                 if kind.is_dir() {
                     folders.push(path);
                 } else if path.is_file() {
-                    self.add_file(folder, &path, seed)?;
+                    self.add_file(folder, &path)?;
                 }
             }
             if is_empty && at != folder {
-                self.add(format!("{}/", key(folder, &at)?), 0, seed);
+                self.add(format!("{}/", key(folder, &at)?), 0);
             }
         }
         self.objects.sort_by(|one, other| one.key.cmp(&other.key));
@@ -167,22 +180,23 @@ impl Catalogue {
         Ok(self)
     }
 
-    fn add_file(&mut self, folder: &Path, path: &Path, seed: u64) -> Result<(), Failure> {
+    fn add_file(&mut self, folder: &Path, path: &Path) -> Result<(), Failure> {
         let key = key(folder, path)?;
         let file = File::open(path).and_then(|mut file| file.read_to_end(&mut self.files));
         let bytes = file.map_err(|error| Failure::unusable(path, error))?;
-        self.add(key.to_owned(), bytes as u64, seed);
+        self.add(key.to_owned(), bytes);
         Ok(())
     }
 
     /// An object of the last so many bytes of the files.
-    fn add(&mut self, key: String, bytes: u64, seed: u64) {
-        let begin = self.files.len() as u64 - bytes;
+    fn add(&mut self, key: String, bytes: usize) {
+        let begin = self.files.len() - bytes;
+        let version = hash(hash(0, key.as_bytes()), &self.files[begin..]);
         self.objects.push(Object {
             key,
-            bytes,
-            place: Place::Files(begin),
-            version: in_parts(content::tag(seed, begin, bytes)),
+            bytes: bytes as u64,
+            place: Place::Files(begin as u64),
+            version: in_parts(version),
         });
     }
 
@@ -258,7 +272,7 @@ mod tests {
         link("one", "linked");
         link("..", "loop");
         link("/dev/null", "device");
-        let catalogue = catalogue().with_files(folder.path(), 7).unwrap();
+        let catalogue = catalogue().with_files(folder.path()).unwrap();
         for (key, bytes) in [
             ("f/one", "first"),
             ("f/linked", "first"),
@@ -277,8 +291,44 @@ mod tests {
             "no folder by a link, no device"
         );
         assert!(catalogue.find("a/000000").is_some());
-        let refused = super::tests::catalogue().with_files(&folder.path().join("no"), 7);
+        let refused = super::tests::catalogue().with_files(&folder.path().join("no"));
         assert!(refused.unwrap_err().to_string().contains("no"));
+    }
+
+    #[test]
+    fn place_and_version_of_an_object_follow_from_it_and_from_nothing_beside_it() {
+        let of = |groups: &[&str], seed| {
+            let groups: Vec<_> = groups.iter().map(|text| group(text).unwrap()).collect();
+            let catalogue = Catalogue::new("bed", &groups, seed);
+            let object = catalogue.find("b/000001").unwrap();
+            (object.place, object.version.clone())
+        };
+        let alone = of(&["b=2x1MB"], 7);
+        assert_eq!(of(&["a=3x1GB", "b=9x1MB"], 7), alone);
+        assert_ne!(of(&["b=2x1MB"], 8).0, alone.0);
+        let of_other_size = of(&["b=2x2MB"], 7);
+        assert_eq!(of_other_size.0, alone.0);
+        assert_ne!(of_other_size.1, alone.1);
+    }
+
+    #[test]
+    fn the_version_of_a_file_follows_from_its_name_and_bytes() {
+        let folder = tempfile::tempdir().unwrap();
+        let version = |written: &[(&str, &str)], key: &str| {
+            for (name, bytes) in written {
+                fs::write(folder.path().join(name), bytes).unwrap();
+            }
+            let catalogue = catalogue().with_files(folder.path()).unwrap();
+            catalogue.find(key).unwrap().version.clone()
+        };
+        let first = version(&[("m", "a file of some words")], "m");
+        let beside = [("a", "more"), ("z", "more"), ("n", "a file of some words")];
+        assert_eq!(version(&beside, "m"), first);
+        assert_ne!(version(&[], "n"), first, "another name");
+        for bytes in ["a file of some wordz", "b file of some words", "a file", ""] {
+            assert_ne!(version(&[("m", bytes)], "m"), first, "{bytes}");
+        }
+        assert_eq!(version(&beside, "z"), version(&[], "z"));
     }
 
     #[test]

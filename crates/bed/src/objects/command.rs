@@ -62,7 +62,7 @@ impl StoreArgs {
         }
         let mut catalogue = Catalogue::new(&self.bucket, &self.objects, self.seed);
         if let Some(folder) = &self.files {
-            catalogue = catalogue.with_files(folder, self.seed)?;
+            catalogue = catalogue.with_files(folder)?;
         }
         let first_byte = u64::try_from(self.first_byte.as_nanos()).unwrap_or(u64::MAX);
         let options = Options {
