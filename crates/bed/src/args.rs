@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args as Group, Parser, Subcommand, ValueEnum};
+use forerun_core::{Bytes, Nanos};
+use forerun_surface::quantity::{parse_duration, parse_size};
 use serde::Serialize;
 
 use crate::failure::{At, Failure};
@@ -17,8 +19,8 @@ use crate::read::{self, READERS_MAX, Reading};
 use crate::servers::command::ServersCommand;
 use crate::soak::command::{SoakArgs, SoakReaderArgs};
 use crate::{
-    bed, changes, cold, down, fill, local, memory_group, passthrough, quantity, serve, small,
-    state, status, table, table::side::How, up,
+    bed, changes, cold, down, fill, local, memory_group, passthrough, serve, small, state, status,
+    table, table::side::How, up,
 };
 
 /// Emulated disks under the kernel's own page cache, readahead and scheduler.
@@ -103,10 +105,10 @@ struct ReadArgs {
     #[arg(long, value_name = "SIZE", default_value = "128KiB", value_parser = read_bytes)]
     read_bytes: usize,
     /// Bytes of each reader [default: its whole file]
-    #[arg(long, value_name = "SIZE", value_parser = quantity::bytes)]
+    #[arg(long, value_name = "SIZE", value_parser = bytes)]
     bytes_per_reader: Option<u64>,
     /// Stop all readers after this time
-    #[arg(long, value_name = "TIME", value_parser = quantity::duration)]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
     time: Option<Duration>,
     /// Check content against the seed of the bed's files
     #[arg(long)]
@@ -127,7 +129,7 @@ struct TableArgs {
     readers: Vec<usize>,
     /// Readahead of the kernel, in KiB
     #[arg(long, value_name = "KIB", value_delimiter = ',', default_value = "128,1024",
-        value_parser = quantity::kib)]
+        value_parser = kib)]
     read_ahead: Vec<u64>,
     /// I/O schedulers of the kernel
     #[arg(long, value_delimiter = ',', default_value = "none")]
@@ -157,13 +159,13 @@ struct TableArgs {
     )]
     watch: Vec<How>,
     /// Memory of either candidate
-    #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = quantity::bytes)]
+    #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = bytes)]
     memory: u64,
     /// Size of one read
     #[arg(long, value_name = "SIZE", default_value = "128KiB", value_parser = read_bytes)]
     read_bytes: usize,
     /// Time of one run: long enough that the first windows do not count
-    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = quantity::duration)]
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration)]
     time: Duration,
     /// Runs of each; the median is shown
     #[arg(long, default_value = "3", value_parser = clap::value_parser!(u16).range(1..=99))]
@@ -191,7 +193,7 @@ struct SmallArgs {
     #[arg(long, requires = "forerun")]
     watch: bool,
     /// Memory of forerun
-    #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = quantity::bytes)]
+    #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = bytes)]
     memory: u64,
     /// Runs of each; the median is shown
     #[arg(long, default_value = "5", value_parser = clap::value_parser!(u16).range(1..=99))]
@@ -209,10 +211,10 @@ struct LocalArgs {
     #[arg(long, value_name = "PATH")]
     forerun: PathBuf,
     /// Size of the file
-    #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = quantity::bytes)]
+    #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = bytes)]
     bytes: u64,
     /// Memory of forerun
-    #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = quantity::bytes)]
+    #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = bytes)]
     memory: u64,
     /// The disk as `forerun profile` measured it
     #[arg(long, value_name = "FILE")]
@@ -232,7 +234,7 @@ struct ChangesArgs {
     /// Folder of the readers; SOURCE itself passes
     mountpoint: PathBuf,
     /// For how long
-    #[arg(long, value_name = "TIME", default_value = "10min", value_parser = quantity::duration)]
+    #[arg(long, value_name = "TIME", default_value = "10min", value_parser = duration)]
     time: Duration,
     /// Number of readers, half of them another user
     #[arg(long, default_value = "16", value_parser = readers)]
@@ -260,9 +262,33 @@ pub(crate) fn readers(text: &str) -> Result<usize, String> {
     }
 }
 
+/// A size in bytes, but 0.
+pub(crate) fn bytes(text: &str) -> Result<u64, String> {
+    let Bytes(bytes) = parse_size(text).map_err(|e| e.to_string())?;
+    Some(bytes)
+        .filter(|bytes| *bytes > 0)
+        .ok_or_else(|| format!("`{text}`: give more than 0"))
+}
+
+/// A span of time, but 0.
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+    let Nanos(time) = parse_duration(text).map_err(|e| e.to_string())?;
+    Some(Duration::from_nanos(time))
+        .filter(|time| !time.is_zero())
+        .ok_or_else(|| format!("`{text}`: give more than 0"))
+}
+
+/// A whole number of KiB, the unit of the kernel's queue settings. Zero is fine: it turns readahead off.
+pub(crate) fn kib(text: &str) -> Result<u64, String> {
+    let number = text.strip_suffix("KiB").unwrap_or(text);
+    number
+        .parse()
+        .map_err(|_| format!("`{text}`: give a number of KiB, as 128"))
+}
+
 fn read_bytes(text: &str) -> Result<usize, String> {
     let max = 64 << 20;
-    let bytes = quantity::bytes(text)?;
+    let bytes = bytes(text)?;
     let fitting = usize::try_from(bytes).ok().filter(|bytes| *bytes <= max);
     fitting.ok_or_else(|| format!("`{text}`: one read is at most 64MiB"))
 }
@@ -439,5 +465,20 @@ mod tests {
         Args::command().debug_assert();
         assert!(readers("0").is_err() && readers("64") == Ok(64));
         assert!(read_bytes("1GiB").is_err() && read_bytes("4KiB") == Ok(4096));
+    }
+
+    #[test]
+    fn a_quantity_is_more_than_0_and_read_ahead_may_be_none() {
+        assert_eq!(bytes("128KiB"), Ok(131_072));
+        assert_eq!(duration("2min"), Ok(Duration::from_secs(120)));
+        for refused in [bytes("0MB"), bytes("-1MB"), bytes("x")] {
+            assert!(refused.is_err(), "{refused:?}");
+        }
+        assert!(duration("0s").is_err() && duration("10").is_err());
+        assert_eq!(
+            (kib("0"), kib("128"), kib("1024KiB")),
+            (Ok(0), Ok(128), Ok(1024))
+        );
+        assert!(kib("1MiB").is_err());
     }
 }

@@ -41,7 +41,6 @@ pub mod objects;
 pub mod passthrough;
 pub mod plan;
 pub mod profile;
-pub mod quantity;
 pub mod read;
 pub mod serve;
 pub mod servers;

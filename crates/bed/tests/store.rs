@@ -193,7 +193,7 @@ fn arguments_that_are_none_are_refused_with_the_accepted_ones() {
         ("--objects", "a=0x1MB", "1 to 1000000"),
         ("--fault", "404=3", "truncated"),
         ("--bucket", "a/b", "letters"),
-        ("--first-byte", "30", "250ms"),
+        ("--first-byte", "30", "8ms"),
     ] {
         let mut command = Command::new(env!("CARGO_BIN_EXE_forerun-bed"));
         let output = command.args(["store", option, value]).output().unwrap();

@@ -12,9 +12,9 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::Path;
 
+use crate::args;
 use crate::content::{self, BLOCK_BYTES};
 use crate::failure::Failure;
-use crate::quantity;
 
 /// The largest prime below 16 MiB: the noise stays in memory at little cost.
 pub const NOISE_BYTES: u64 = 16_777_213;
@@ -84,7 +84,7 @@ pub fn group(text: &str) -> Result<Group, String> {
     let (count, bytes) = rest.split_once('x').ok_or_else(wanted)?;
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '-';
     let count = count.parse().ok().filter(|c| (1..=COUNT_MAX).contains(c));
-    let bytes = quantity::bytes(bytes).ok().filter(|b| *b <= BYTES_MAX);
+    let bytes = args::bytes(bytes).ok().filter(|b| *b <= BYTES_MAX);
     match (count, bytes) {
         (Some(count), Some(bytes)) if !name.is_empty() && name.chars().all(is_name) => Ok(Group {
             name: name.to_owned(),
@@ -346,7 +346,6 @@ mod tests {
             "a=1",
             "a=0x1MB",
             "=1x1MB",
-            "a=1x1",
             "a/b=1x1MB",
             "a=1x9000000GB",
         ] {

@@ -14,8 +14,8 @@ use forerun_core::Nanos;
 use super::catalogue::{self, Catalogue};
 use super::fault::{self, Fault, Faults};
 use super::{Options, run};
+use crate::args::{bytes, duration};
 use crate::failure::Failure;
-use crate::quantity;
 
 #[derive(Group, Debug)]
 pub(crate) struct StoreArgs {
@@ -23,13 +23,13 @@ pub(crate) struct StoreArgs {
     #[arg(long, default_value = "0")]
     port: u16,
     /// From a request to the first byte of its answer
-    #[arg(long, value_name = "TIME", default_value = "30ms", value_parser = quantity::duration)]
+    #[arg(long, value_name = "TIME", default_value = "30ms", value_parser = duration)]
     first_byte: Duration,
     /// Rate of one connection, each second
-    #[arg(long, value_name = "SIZE", default_value = "80MB", value_parser = quantity::bytes)]
+    #[arg(long, value_name = "SIZE", default_value = "80MB", value_parser = bytes)]
     connection_rate: u64,
     /// Rate of all connections together, each second
-    #[arg(long, value_name = "SIZE", default_value = "400MB", value_parser = quantity::bytes)]
+    #[arg(long, value_name = "SIZE", default_value = "400MB", value_parser = bytes)]
     rate: u64,
     /// Name of the bucket
     #[arg(long, default_value = "bed")]

@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 
-use crate::args::{Format, readers};
+use crate::args::{Format, bytes, duration, kib, readers};
 use crate::failure::Failure;
 use crate::servers::{Comparison, Server, run};
-use crate::{bed, quantity, state};
+use crate::{bed, state};
 
 /// A server.
 #[derive(Subcommand, Debug)]
@@ -48,7 +48,7 @@ pub(crate) struct Compared {
     clients: Vec<usize>,
     /// Readahead of the kernel, in KiB; the first is the default that ratios are to
     #[arg(long, value_name = "KIB", value_delimiter = ',', default_value = "128,512,1024,4096",
-        value_parser = quantity::kib)]
+        value_parser = kib)]
     read_ahead: Vec<u64>,
     /// I/O schedulers; the first with every readahead, the others with the first readahead
     #[arg(long, value_delimiter = ',', default_value = "none,bfq")]
@@ -60,10 +60,10 @@ pub(crate) struct Compared {
     #[arg(long, default_value = "mount", requires = "forerun")]
     preset: String,
     /// Memory of either candidate, server included
-    #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = quantity::bytes)]
+    #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = bytes)]
     memory: u64,
     /// Time of one run
-    #[arg(long, value_name = "TIME", default_value = "20s", value_parser = quantity::duration)]
+    #[arg(long, value_name = "TIME", default_value = "20s", value_parser = duration)]
     time: Duration,
     /// Runs of each; the median is shown
     #[arg(long, default_value = "3", value_parser = clap::value_parser!(u16).range(1..=99))]

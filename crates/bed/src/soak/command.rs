@@ -10,9 +10,8 @@ use std::time::Duration;
 use clap::Args;
 use rustix::process::{Signal, set_parent_process_death_signal};
 
-use crate::args::readers;
+use crate::args::{bytes, duration, readers};
 use crate::failure::{At, Failure};
-use crate::quantity;
 use crate::soak::{self, Soaking, life, plot};
 
 /// `soak`.
@@ -27,10 +26,10 @@ pub(crate) struct SoakArgs {
     #[arg(long, default_value = "1000", value_parser = readers)]
     readers: usize,
     /// Duration
-    #[arg(long, value_name = "TIME", default_value = "10min", value_parser = quantity::duration)]
+    #[arg(long, value_name = "TIME", default_value = "10min", value_parser = duration)]
     time: Duration,
     /// Memory of the mount
-    #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = quantity::bytes)]
+    #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = bytes)]
     memory: u64,
     /// The disk that the mount emulates
     #[arg(long, value_name = "COST", default_value = "switching=8ms,rate=80MB/s")]
@@ -39,7 +38,7 @@ pub(crate) struct SoakArgs {
     #[arg(long, default_value = "64", value_parser = clap::value_parser!(u64).range(1..=10_000))]
     files: u64,
     /// Size of each
-    #[arg(long, value_name = "SIZE", default_value = "8MiB", value_parser = quantity::bytes)]
+    #[arg(long, value_name = "SIZE", default_value = "8MiB", value_parser = bytes)]
     file_bytes: u64,
     /// Seed of content and lives
     #[arg(long, default_value = "1")]
