@@ -12,6 +12,7 @@ use forerun_core::{Bytes, Nanos};
 use forerun_surface::quantity::{parse_duration, parse_size};
 use serde::Serialize;
 
+use crate::compare::{Compared, side::How};
 use crate::failure::{At, Failure};
 use crate::objects::command::StoreArgs;
 use crate::plan::{BedPaths, Plan};
@@ -20,7 +21,7 @@ use crate::servers::command::ServersCommand;
 use crate::soak::command::{SoakArgs, SoakReaderArgs};
 use crate::{
     bed, changes, cold, down, fill, local, memory_group, passthrough, serve, small, state, status,
-    table, table::side::How, up,
+    table, up,
 };
 
 /// Emulated disks under the kernel's own page cache, readahead and scheduler.
@@ -368,17 +369,19 @@ impl TableArgs {
     fn run(self, out: &mut dyn Write) -> Result<(), Failure> {
         let bed = bed::load(&self.bed)?;
         let comparison = table::Comparison {
-            readers: self.readers,
+            compared: Compared {
+                numbers: self.readers,
+                forerun: self.forerun,
+                memory_bytes: self.memory,
+                time: self.time,
+                runs: self.runs,
+            },
             read_ahead_kib: self.read_ahead,
             schedulers: self.schedulers,
-            forerun: self.forerun,
             presets: self.presets,
             without_profile: self.without_profile,
             watch: self.watch,
-            memory_bytes: self.memory,
             read_bytes: self.read_bytes,
-            time: self.time,
-            runs: self.runs,
         };
         let table = table::run(&bed, &self.state.state, &comparison, &mut std::io::stderr())?;
         self.format.print(&table, &self.bed, out)

@@ -4,6 +4,7 @@
 //! of devices its callers made. Formats are those of Linux 5.9 and later (`bdi` under
 //! /sys/fs/btrfs).
 
+use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
@@ -145,6 +146,16 @@ pub fn schedulers(device: &Path) -> Result<Vec<String>, Failure> {
     Ok(names
         .map(|name| name.trim_matches(['[', ']']).to_owned())
         .collect())
+}
+
+/// The schedulers of this kernel, by all of its block devices: some have no queue, and `none` alone. Empty where it
+/// shows no device.
+#[must_use]
+pub fn all_schedulers() -> Vec<String> {
+    let devices = fs::read_dir("/sys/block").into_iter().flatten().flatten();
+    let of_each = devices.filter_map(|device| schedulers(&device.path()).ok());
+    let names: BTreeSet<String> = of_each.flatten().collect();
+    names.into_iter().collect()
 }
 
 /// Changes a queue setting of a block device.

@@ -23,9 +23,9 @@
 
 pub mod args;
 pub mod bed;
-mod bench;
 pub mod changes;
 pub mod cold;
+pub mod compare;
 pub mod content;
 pub mod down;
 pub mod export;

@@ -26,10 +26,10 @@ use std::time::Instant;
 use rustix::fs::{Advice, fadvise};
 use serde::Serialize;
 
+use crate::compare::{check_rival, median};
 use crate::content::{self, BLOCK_BYTES};
 use crate::failure::{At, Failure};
 use crate::kernel;
-use crate::table::{check_rival, median};
 use crate::tool;
 
 /// Reads of a cold pass, and of the one before a warm pass: the size of `cp` and `cat`.

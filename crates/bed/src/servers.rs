@@ -8,39 +8,35 @@
 //! ```text
 //! servers media    nginx with media clips, wrk asks for them by Zipf's law
 //! servers search   Xapian with an index of generated documents, clients query it
-//!
-//! for each run: for each number of clients: for each candidate:
-//!     unmount and mount the file system, set it                          (cold)
-//!     in a new memory group: [forerun mount,] the server; clients ask for --time
 //! ```
 //!
-//! A candidate is the kernel without a scheduler at each readahead, the kernel with each other
-//! scheduler that it has and the first readahead, or forerun. Called by the command line; see
+//! The candidates of a [comparison](crate::compare) are the kernel without a scheduler at each readahead, the kernel with
+//! each other scheduler that it has and the first readahead, and forerun. The server is in the memory group, with `forerun
+//! mount` where that is the candidate; wrk stands for other machines and is not. Called by the command line; see
 //! `docs/SERVERS.md`.
 
 pub mod command;
 pub mod media;
-mod one;
 mod print;
 pub mod search;
 pub mod wrk;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use crate::bed::Bed;
-use crate::bench::Bench;
-use crate::clock::Priority;
+use crate::compare::side::Side;
+use crate::compare::{self, Bench, Candidate, Compared, Figures, Load};
 use crate::failure::{At, Failure};
-use crate::plan::BedPaths;
-use crate::state::State;
-use crate::table::side::Side;
-use crate::table::{check_rival, median};
-use crate::{clock, down, kernel, memory_group, needs, up};
-use one::Measured;
+use crate::status::{self, DiskWork};
+use crate::{fill, kernel, memory_group, needs};
+
+/// Memory of a server for each client, beside the page cache: nginx copies by 64 KiB; a client of
+/// Xapian is a process of 1.6 MB.
+const NGINX_BYTES: usize = 64 << 10;
+const XAPIAN_BYTES: usize = 2 << 20;
 
 /// Files that this module writes into the state directory.
 pub(crate) const WRITTEN: [&str; 6] = [
@@ -67,27 +63,19 @@ pub enum Server {
     },
 }
 
-/// The candidates of a comparison, and its loads.
+/// A comparison of a server's answers.
 #[derive(Clone, Debug)]
 pub struct Comparison {
     /// The server.
     pub server: Server,
-    /// Numbers of clients.
-    pub clients: Vec<usize>,
+    /// Numbers of clients, memory and time.
+    pub compared: Compared,
     /// The kernel's readahead; the first is the default that ratios are to.
     pub read_ahead_kib: Vec<u64>,
     /// The kernel's schedulers; with the first, every readahead is a candidate.
     pub schedulers: Vec<String>,
-    /// The binary of forerun, if it is compared.
-    pub forerun: Option<PathBuf>,
-    /// Its preset.
+    /// The preset of forerun.
     pub preset: String,
-    /// Memory of either candidate.
-    pub memory_bytes: u64,
-    /// Time of one run.
-    pub time: Duration,
-    /// Runs of each.
-    pub runs: u16,
 }
 
 /// Answers to the clients of one run.
@@ -112,32 +100,19 @@ pub struct Answers {
 pub struct Row {
     /// Number of clients.
     pub clients: usize,
-    /// `kernel none 128` or `forerun mount`.
-    pub side: String,
     /// Requests or queries a second.
     pub per_second: f64,
     /// Each run, in order.
     pub runs_per_second: Vec<f64>,
-    /// To the first kernel setting.
-    pub to_default: f64,
-    /// To the kernel's best at this number of clients.
-    pub to_best: f64,
+    /// The figures of every comparison.
+    #[serde(flatten)]
+    pub figures: Figures,
     /// The middle answer's time.
     pub p50_ms: f64,
     /// The 99th percentile.
     pub p99_ms: f64,
-    /// The slowest client over the mean.
-    pub slowest_per_mean: f64,
-    /// Bytes that the disks transferred, a second.
-    pub disk_mb_per_second: f64,
-    /// Mean size of the disks' requests.
-    pub request_bytes: f64,
-    /// Share of the disks' requests that did not continue the one before.
-    pub switches_per_request: f64,
-    /// How late the disks were on average.
-    pub late_ns: f64,
-    /// Resident memory of `forerun mount` at its highest, over all runs.
-    pub resident_max_bytes: Option<u64>,
+    /// Bytes that the disks transferred, a second; none of local disks.
+    pub disk_mb_per_second: Option<f64>,
 }
 
 /// The comparison, done.
@@ -166,194 +141,187 @@ pub struct ServerTable {
 /// Makes the bed, measures, undoes the bed. Names each step on `progress`.
 ///
 /// # Errors
-/// Resources missing here; the bed's, a candidate's: nothing is shown then, and the bed is undone.
+/// Candidates that this machine has nothing for; the bed's, a candidate's: nothing is shown then, and the bed is undone.
 pub fn run(
     bed: &Bed,
     folder: &Path,
     comparison: &Comparison,
     progress: &mut dyn Write,
 ) -> Result<ServerTable, Failure> {
-    check_rival(comparison.forerun.as_deref())?;
-    needs::check_server(bed, &comparison.server)?;
-    let index = search::ready(&comparison.server, bed.files.seed, progress)?;
-    let mut state = up::run(bed, folder, progress)?;
-    let table = prepare(bed, &mut state, comparison, index.as_deref(), progress);
-    let undone = down::undo(state);
-    let table = table?;
-    undone.map(|()| table)
-}
-
-fn prepare(
-    bed: &Bed,
-    state: &mut State,
-    comparison: &Comparison,
-    index: Option<&Path>,
-    progress: &mut dyn Write,
-) -> Result<ServerTable, Failure> {
-    let place = BedPaths::of(state.folder(), &bed.disks)?;
-    let served_bytes = match index {
-        Some(index) => search::copy(bed, &place, index)?,
-        None => {
-            media::write_requests(state.folder(), &bed.files)?;
-            let sizes = (0..bed.files.count).map(|number| crate::fill::size(&bed.files, number));
-            sizes.sum()
-        }
-    };
-    // As `table` has it: other programs disturb all candidates less.
-    if !clock::be_punctual(Priority::Measured) {
-        let text = "no real-time priority: other programs disturb the runs";
-        writeln!(progress, "{text}").at(&place.files)?;
-    }
-    let offered = offered(bed, &place)?;
-    let is_absent = |name: &&String| !offered.contains(*name);
-    let absent: Vec<String> = comparison
+    let (server, compared) = (&comparison.server, &comparison.compared);
+    needs::check_server(bed, server)?;
+    let offered = kernel::all_schedulers();
+    let (present, absent) = comparison
         .schedulers
         .iter()
-        .filter(is_absent)
         .cloned()
-        .collect();
+        .partition::<Vec<_>, _>(|name| offered.is_empty() || offered.contains(name));
     for name in &absent {
         let list = offered.join(", ");
-        writeln!(
-            progress,
-            "scheduler {name}: left out, this kernel has {list}"
-        )
-        .at(&place.files)?;
+        let text = format!("scheduler {name}: left out, this kernel has {list}");
+        writeln!(progress, "{text}").at(folder)?;
     }
-    let sides = sides(comparison, &absent);
-    let rows = measure(bed, &place, state, comparison, &sides, progress)?;
+    let sides = sides(comparison, &present);
+    let mut load = Asked {
+        server,
+        index: None,
+        served_bytes: 0,
+    };
+    compare::check(bed, compared, &sides, load.bytes_of_each(), &offered)?;
+    load.index = search::ready(server, bed.files.seed, progress)?;
+    let candidates = compare::run(bed, folder, compared, &sides, &mut load, progress)?;
     Ok(ServerTable {
-        server: comparison.server.clone(),
+        server: server.clone(),
         bed: bed.clone(),
-        served_bytes,
-        memory_bytes: comparison.memory_bytes,
+        served_bytes: load.served_bytes,
+        memory_bytes: compared.memory_bytes,
         is_memory_limited: memory_group::controller().is_some(),
-        run_seconds: comparison.time.as_secs_f64(),
-        runs: comparison.runs,
+        run_seconds: compared.time.as_secs_f64(),
+        runs: compared.runs,
         absent_schedulers: absent,
-        rows,
+        rows: candidates.iter().map(row).collect(),
     })
 }
 
-/// The schedulers that every disk of the bed may have.
-fn offered(bed: &Bed, place: &BedPaths) -> Result<Vec<String>, Failure> {
-    match up::loops(bed, place)?.first() {
-        Some(device) => kernel::schedulers(device),
-        None => Ok(Vec::new()),
-    }
-}
-
-/// The kernel at each setting, then forerun.
-fn sides(comparison: &Comparison, absent: &[String]) -> Vec<Side> {
-    let mut sides = Vec::new();
-    let schedulers = comparison.schedulers.iter().enumerate();
-    for (number, scheduler) in schedulers.filter(|(_, name)| !absent.contains(name)) {
-        let settings = match number {
-            0 => &comparison.read_ahead_kib[..],
-            _ => comparison.read_ahead_kib.get(..1).unwrap_or_default(),
-        };
-        sides.extend(settings.iter().map(|kib| Side::Kernel {
-            scheduler: scheduler.clone(),
-            read_ahead_kib: *kib,
-        }));
-    }
-    sides.extend(comparison.forerun.iter().map(|_| Side::Forerun {
+/// The kernel at each setting, with the schedulers that it has, then forerun.
+fn sides(comparison: &Comparison, schedulers: &[String]) -> Vec<Side> {
+    let settings = schedulers
+        .iter()
+        .enumerate()
+        .flat_map(|(number, scheduler)| {
+            let each = match number {
+                0 => &comparison.read_ahead_kib[..],
+                _ => comparison.read_ahead_kib.get(..1).unwrap_or_default(),
+            };
+            each.iter().map(move |kib| (scheduler, *kib))
+        });
+    let kernel = settings.map(|(scheduler, read_ahead_kib)| Side::Kernel {
+        scheduler: scheduler.clone(),
+        read_ahead_kib,
+    });
+    let forerun = comparison.compared.forerun.iter().map(|_| Side::Forerun {
         preset: comparison.preset.clone(),
         is_told: true,
-    }));
-    sides
+    });
+    kernel.chain(forerun).collect()
 }
 
-fn measure(
-    bed: &Bed,
-    place: &BedPaths,
-    state: &mut State,
-    comparison: &Comparison,
-    sides: &[Side],
-    progress: &mut dyn Write,
-) -> Result<Vec<Row>, Failure> {
-    let controller = memory_group::controller();
-    let mut measured = vec![Vec::new(); comparison.clients.len() * sides.len()];
-    for run in 1..=comparison.runs {
-        let numbers = comparison.clients.iter();
-        let each = numbers.flat_map(|clients| sides.iter().map(move |side| (*clients, side)));
-        for ((clients, side), results) in each.zip(&mut measured) {
-            let mut bench = Bench {
-                bed,
-                place,
-                state,
-                comparison,
-                controller: controller.as_ref(),
-            };
-            let one = bench.run(side, clients)?;
-            let (rate, p99) = (one.per_second(), one.answers.p99_ms);
-            let text =
-                format!("run {run}: {clients} clients, {side}: {rate:.1}/s, p99 {p99:.0} ms");
-            writeln!(progress, "{text}").at(&place.files)?;
-            results.push(one);
+fn row(candidate: &Candidate<Answers>) -> Row {
+    Row {
+        clients: candidate.number,
+        per_second: candidate.rate(),
+        runs_per_second: candidate.rates.clone(),
+        figures: candidate.figures(|answers| answers.slowest_per_mean),
+        p50_ms: candidate.median(|answers| answers.p50_ms),
+        p99_ms: candidate.median(|answers| answers.p99_ms),
+        disk_mb_per_second: candidate.of_disk(|disk, answers| disk.bytes / 1e6 / answers.seconds),
+    }
+}
+
+/// A server, asked by clients.
+struct Asked<'a> {
+    server: &'a Server,
+    /// The folder of a search server's index.
+    index: Option<PathBuf>,
+    served_bytes: u64,
+}
+
+impl Load for Asked<'_> {
+    type Answer = Answers;
+
+    const MANY: &'static str = "clients";
+
+    fn bytes_of_each(&self) -> usize {
+        match self.server {
+            Server::Media => NGINX_BYTES,
+            Server::Search { .. } => XAPIAN_BYTES,
         }
     }
-    let by_clients = comparison.clients.iter().zip(measured.chunks(sides.len()));
-    Ok(by_clients
-        .flat_map(|(clients, results)| rows(*clients, sides, results))
-        .collect())
+
+    fn prepare(&mut self, bench: &Bench<'_>) -> Result<(), Failure> {
+        let files = &bench.bed.files;
+        self.served_bytes = match &self.index {
+            Some(index) => search::copy(bench.bed, bench.place, index)?,
+            None => {
+                media::write_requests(bench.state.folder(), files)?;
+                (0..files.count)
+                    .map(|number| fill::size(files, number))
+                    .sum()
+            }
+        };
+        Ok(())
+    }
+
+    fn run(
+        &self,
+        bench: &Bench<'_>,
+        group: Option<&Path>,
+        folder: &Path,
+        clients: usize,
+    ) -> Result<(Answers, Option<DiskWork>), Failure> {
+        let (place, state) = (bench.place, bench.state.folder());
+        let (time, seed) = (bench.compared.time, bench.bed.files.seed);
+        let (answers, disk) = match self.server {
+            Server::Media => {
+                media::warm_names(place, folder, group)?;
+                let nginx = media::Nginx::start(state, folder, group)?;
+                let asked = status::counted(place, || nginx.ask(state, clients, time));
+                nginx.stop()?;
+                asked?
+            }
+            Server::Search { .. } => status::counted(place, || {
+                search::ask(state, folder, group, clients, time, seed)
+            })?,
+        };
+        answers.whole().map(|answers| (answers, disk))
+    }
+
+    fn rate(answers: &Answers) -> f64 {
+        answers.completed / answers.seconds
+    }
+
+    fn words(answers: &Answers) -> String {
+        format!("{:.1}/s, p99 {:.0} ms", Self::rate(answers), answers.p99_ms)
+    }
 }
 
-/// The rows of one number of clients; `results` are the runs of each candidate.
-fn rows(clients: usize, sides: &[Side], results: &[Vec<Measured>]) -> Vec<Row> {
-    let rate = |runs: &[Measured]| median(runs.iter().map(Measured::per_second));
-    let is_kernel = |side: &Side| matches!(side, Side::Kernel { .. });
-    let kernel = sides
-        .iter()
-        .zip(results)
-        .filter(|(side, _)| is_kernel(side));
-    let kernel: Vec<f64> = kernel.map(|(_, runs)| rate(runs)).collect();
-    let default = kernel.first().copied().unwrap_or(0.0);
-    let best = kernel.iter().copied().fold(0.0, f64::max);
-    let row = |(side, runs): (&Side, &Vec<Measured>)| {
-        let of = |field: fn(&Measured) -> f64| median(runs.iter().map(field));
-        Row {
-            clients,
-            side: side.to_string(),
-            per_second: rate(runs),
-            runs_per_second: runs.iter().map(Measured::per_second).collect(),
-            to_default: rate(runs) / default,
-            to_best: rate(runs) / best,
-            p50_ms: of(|run| run.answers.p50_ms),
-            p99_ms: of(|run| run.answers.p99_ms),
-            slowest_per_mean: of(|run| run.answers.slowest_per_mean),
-            disk_mb_per_second: of(|run| run.disk_bytes / 1e6 / run.answers.seconds),
-            request_bytes: of(|run| run.disk_bytes / run.disk_requests),
-            switches_per_request: of(|run| run.disk_switches / run.disk_requests),
-            late_ns: of(|run| run.late_ns / run.disk_requests),
-            resident_max_bytes: runs.iter().filter_map(|run| run.resident_max_bytes).max(),
+impl Answers {
+    /// A run with failed requests is no result.
+    fn whole(self) -> Result<Self, Failure> {
+        match self.errors {
+            0 => Ok(self),
+            errors => Err(Failure::Run(format!("{errors} requests failed"))),
         }
-    };
-    sides.iter().zip(results).map(row).collect()
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     fn comparison() -> Comparison {
         Comparison {
             server: Server::Media,
-            clients: vec![1],
+            compared: Compared {
+                numbers: vec![1],
+                forerun: Some("forerun".into()),
+                memory_bytes: 1,
+                time: Duration::from_secs(1),
+                runs: 1,
+            },
             read_ahead_kib: vec![128, 512, 4096],
             schedulers: vec!["none".into(), "bfq".into()],
-            forerun: Some("forerun".into()),
             preset: "mount".into(),
-            memory_bytes: 1,
-            time: Duration::from_secs(1),
-            runs: 1,
         }
     }
 
     #[test]
-    fn other_schedulers_run_with_the_default_readahead_and_only_where_there_are_such() {
-        let names = |absent: &[String]| -> Vec<String> {
-            let sides = sides(&comparison(), absent);
+    fn the_first_scheduler_there_is_runs_with_every_readahead_and_others_with_the_default() {
+        let names = |schedulers: &[&str]| -> Vec<String> {
+            let schedulers: Vec<_> = schedulers.iter().map(|name| (*name).to_owned()).collect();
+            let sides = sides(&comparison(), &schedulers);
             sides.iter().map(Side::to_string).collect()
         };
         let all = [
@@ -363,18 +331,23 @@ mod tests {
             "kernel bfq 128",
             "forerun mount",
         ];
-        assert_eq!(names(&[]), all);
-        assert_eq!(names(&["bfq".into()]).len(), 4);
+        assert_eq!(names(&["none", "bfq"]), all);
+        assert_eq!(names(&["none"]).len(), 4);
+        assert_eq!(names(&[]), ["forerun mount"]);
     }
 
     #[test]
-    fn ratios_are_to_the_default_and_to_the_best_kernel() {
-        let sides = sides(&comparison(), &["bfq".into()]);
-        let results = [[10.0, 30.0, 20.0], [40.0; 3], [5.0; 3], [50.0; 3]];
-        let results = results.map(|rates| rates.map(Measured::of_rate).to_vec());
-        let rows = rows(64, &sides, &results);
-        assert_eq!((rows[0].per_second, rows[0].to_default), (20.0, 1.0));
-        assert_eq!((rows[3].to_default, rows[3].to_best), (2.5, 1.25));
-        assert_eq!(rows[3].runs_per_second, [50.0; 3]);
+    fn a_run_with_failed_requests_is_no_result() {
+        let answers = |errors| Answers {
+            completed: 5.0,
+            seconds: 1.0,
+            p50_ms: 1.0,
+            p99_ms: 2.0,
+            slowest_per_mean: 1.0,
+            errors,
+        };
+        assert_eq!(answers(0).whole().unwrap(), answers(0));
+        let said = answers(3).whole().unwrap_err().to_string();
+        assert_eq!(said, "3 requests failed");
     }
 }

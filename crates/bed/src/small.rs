@@ -33,12 +33,12 @@ use serde::Serialize;
 
 use crate::bed::Bed;
 use crate::clock::Priority;
+use crate::compare::{check_rival, median};
 use crate::failure::{At, Failure};
 use crate::mounted::{End, Mounted};
 use crate::plan::BedPaths;
 use crate::state::{self, State};
-use crate::status::{self, DiskUsage};
-use crate::table::{check_rival, median};
+use crate::status::{self, DiskWork};
 use crate::watched::Watched;
 use crate::{clock, cold, down, needs, profile, tool, up};
 use program::Program;
@@ -87,19 +87,6 @@ pub enum Pass {
     Warm,
 }
 
-/// The work of emulated disks: medians of the runs.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
-pub struct DiskWork {
-    /// Requests that ended.
-    pub requests: f64,
-    /// Those that did not continue where the one before ended.
-    pub switches: f64,
-    /// Bytes asked for.
-    pub bytes: f64,
-    /// Time that they worked.
-    pub busy_seconds: f64,
-}
-
 /// One program on one candidate.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Row {
@@ -119,7 +106,7 @@ pub struct Row {
     pub to_source: f64,
     /// To the passthrough.
     pub to_passthrough: f64,
-    /// None on a local disk.
+    /// Medians of the runs; none on a local disk.
     pub disk: Option<DiskWork>,
 }
 
@@ -246,9 +233,7 @@ impl Bench<'_> {
 
     fn passes(&mut self, program: Program, side: Side, folder: &Path) -> Result<(), Failure> {
         let files = &self.bed.files;
-        let before = status::usage(&self.place)?;
-        let seconds = program.run(folder, files)?;
-        let work = DiskWork::between(&before, &status::usage(&self.place)?);
+        let (seconds, work) = status::counted(&self.place, || program.run(folder, files))?;
         let cold = (program, Pass::Cold, side);
         self.measured.push((cold, (seconds, work)));
         if !self.bed.disks.is_local() {
@@ -325,30 +310,15 @@ impl Running {
     }
 }
 
-impl DiskWork {
-    /// The work of all disks between two looks at their counters; none of local ones, which count nothing.
-    fn between(before: &[DiskUsage], after: &[DiskUsage]) -> Option<Self> {
-        let sum = |of: fn(&DiskUsage) -> u64| {
-            let sum = |disks: &[DiskUsage]| disks.iter().map(of).sum::<u64>();
-            sum(after).saturating_sub(sum(before)) as f64
-        };
-        (!after.is_empty()).then(|| Self {
-            requests: sum(|disk| disk.requests),
-            switches: sum(|disk| disk.switches),
-            bytes: sum(|disk| disk.bytes),
-            busy_seconds: sum(|disk| disk.busy_ns) / 1e9,
-        })
-    }
-
-    fn median(runs: &[Self]) -> Option<Self> {
-        let of = |part: fn(&Self) -> f64| median(runs.iter().map(part));
-        (!runs.is_empty()).then(|| Self {
-            requests: of(|run| run.requests),
-            switches: of(|run| run.switches),
-            bytes: of(|run| run.bytes),
-            busy_seconds: of(|run| run.busy_seconds),
-        })
-    }
+fn median_work(runs: &[DiskWork]) -> Option<DiskWork> {
+    let of = |part: fn(&DiskWork) -> f64| median(runs.iter().map(part));
+    (!runs.is_empty()).then(|| DiskWork {
+        requests: of(|run| run.requests),
+        switches: of(|run| run.switches),
+        bytes: of(|run| run.bytes),
+        busy_seconds: of(|run| run.busy_seconds),
+        late_ns: of(|run| run.late_ns),
+    })
 }
 
 /// The rows of one number of files; `measured` in the order of the runs.
@@ -383,7 +353,7 @@ fn of_one_bed(files: u64, measured: &[(Key, Measured)]) -> Vec<Row> {
             to_passthrough: seconds / median(of((program, pass, Side::Passthrough))),
             disk: {
                 let runs = measured_of((program, pass, side));
-                DiskWork::median(&runs.filter_map(|(_, work)| work).collect::<Vec<_>>())
+                median_work(&runs.filter_map(|(_, work)| work).collect::<Vec<_>>())
             },
         })
     };
@@ -402,6 +372,7 @@ mod tests {
                 switches,
                 bytes: 1e6,
                 busy_seconds: 1.0,
+                late_ns: 0.0,
             });
             ((Program::Tar, pass, side), (seconds, work))
         };

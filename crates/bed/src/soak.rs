@@ -32,11 +32,11 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 
 use crate::bed::Files;
+use crate::compare::check_rival;
 use crate::failure::{At, Failure};
 use crate::fill;
 use crate::kernel;
 use crate::mounted::{End, Mounted};
-use crate::table::check_rival;
 use crate::tool;
 pub use crowd::Counts;
 use crowd::Crowd;

@@ -62,6 +62,51 @@ pub fn usage(place: &BedPaths) -> Result<Vec<DiskUsage>, Failure> {
     serde_json::from_str(&text).at(&path)
 }
 
+/// The work of emulated disks.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct DiskWork {
+    /// Requests that ended.
+    pub requests: f64,
+    /// Those that did not continue where the one before ended.
+    pub switches: f64,
+    /// Bytes asked for.
+    pub bytes: f64,
+    /// Time that they worked.
+    pub busy_seconds: f64,
+    /// How late answers were, added up.
+    pub late_ns: f64,
+}
+
+impl DiskWork {
+    /// The work of all disks between two looks at their counters; none of local ones, which count nothing.
+    fn between(before: &[DiskUsage], after: &[DiskUsage]) -> Option<Self> {
+        let sum = |of: fn(&DiskUsage) -> u64| {
+            let sum = |disks: &[DiskUsage]| disks.iter().map(of).sum::<u64>();
+            sum(after).saturating_sub(sum(before)) as f64
+        };
+        (!after.is_empty()).then(|| Self {
+            requests: sum(|disk| disk.requests),
+            switches: sum(|disk| disk.switches),
+            bytes: sum(|disk| disk.bytes),
+            busy_seconds: sum(|disk| disk.busy_ns) / 1e9,
+            late_ns: sum(|disk| disk.late_ns),
+        })
+    }
+}
+
+/// Runs a load, and gives the work of the disks meanwhile, too.
+///
+/// # Errors
+/// The load's; the export does not answer.
+pub fn counted<T>(
+    place: &BedPaths,
+    load: impl FnOnce() -> Result<T, Failure>,
+) -> Result<(T, Option<DiskWork>), Failure> {
+    let before = usage(place)?;
+    let done = load()?;
+    Ok((done, DiskWork::between(&before, &usage(place)?)))
+}
+
 /// Prints the status of a bed.
 ///
 /// # Errors
@@ -106,4 +151,36 @@ pub fn run(folder: &Path, out: &mut dyn Write) -> Result<(), Failure> {
         Err(failure) => text += &format!("no daemon answers: {failure}\n"),
     }
     out.write_all(text.as_bytes()).at(folder)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn usage(requests: u64, switches: u64, bytes: u64, late_ns: u64) -> DiskUsage {
+        DiskUsage {
+            requests,
+            bytes,
+            switches,
+            busy_ns: 1_000_000_000 * requests,
+            late_ns,
+            late_max_ns: 0,
+            is_realtime: true,
+        }
+    }
+
+    #[test]
+    fn work_is_the_difference_over_all_disks_and_none_of_local_ones() {
+        let before = [usage(10, 5, 1_000, 50), usage(0, 0, 0, 0)];
+        let after = [usage(14, 8, 5_000, 90), usage(6, 2, 6_000, 10)];
+        let expected = DiskWork {
+            requests: 10.0,
+            switches: 5.0,
+            bytes: 10_000.0,
+            busy_seconds: 10.0,
+            late_ns: 50.0,
+        };
+        assert_eq!(DiskWork::between(&before, &after), Some(expected));
+        assert_eq!(DiskWork::between(&[], &[]), None);
+    }
 }

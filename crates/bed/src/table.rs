@@ -1,95 +1,61 @@
-//! `table`: the whole comparison on a bed, by one command.
+//! `table`: the whole comparison of readers on a bed, by one command.
 //!
-//! Called by `main`. Makes the bed, runs every candidate for every number of readers, alternately,
-//! so that a slow minute of the machine falls on all of them, and undoes the bed, also after a
-//! failure:
-//!
-//! ```text
-//! for each run: for each number of readers: for each candidate:
-//!     unmount and mount the file system, set it     (cold)
-//!     in a new memory group: [start forerun mount or watch on it], read
-//! ```
-//!
-//! A candidate is the kernel with one scheduler and readahead, that with `forerun watch` beside it, or `forerun mount`
-//! with one preset. All
-//! read with the same program, in the same memory, at the same real-time priority. The table shows
-//! the median over the runs; ratios are of medians: to the first kernel setting listed, and to the
-//! kernel's best.
+//! Called by the command line. The candidates of a [comparison](crate::compare) are the kernel with each scheduler and
+//! readahead, that with `forerun watch` beside it, and `forerun mount` with each preset. All read with the same program:
+//! this binary again, as a process, because a memory group holds processes. Its prefetcher is in the group too: the
+//! kernel's pages are charged to the reader, and `forerun` is a member. The disks' own counters before and after give
+//! the requests that reached them.
 //!
 //! It judges nothing; the limits stand where they are asked for.
 
 mod print;
-pub(crate) mod rival;
-pub(crate) mod side;
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::path::Path;
+use std::process::{Command, Stdio};
 
 use serde::Serialize;
 
 use crate::bed::Bed;
-use crate::bench::Bench;
-use crate::clock::Priority;
+use crate::compare::side::{How, Side};
+use crate::compare::{self, Bench, Candidate, Compared, Figures, Load};
 use crate::failure::{At, Failure};
-use crate::plan::BedPaths;
-use crate::state::State;
-use crate::{clock, down, memory_group, up};
-use side::{How, Measured, Side};
+use crate::read::Readings;
+use crate::status::{self, DiskWork};
+use crate::{kernel, memory_group, needs, tool};
 
 /// A comparison.
 #[derive(Clone, Debug)]
 pub struct Comparison {
-    /// Numbers of readers.
-    pub readers: Vec<usize>,
+    /// Numbers of readers, memory and time.
+    pub compared: Compared,
     /// The kernel's readahead.
     pub read_ahead_kib: Vec<u64>,
     /// The kernel's schedulers.
     pub schedulers: Vec<String>,
-    /// The forerun binary, if there is one.
-    pub forerun: Option<PathBuf>,
-    /// Its presets.
+    /// Presets of forerun.
     pub presets: Vec<String>,
     /// Whether each is a candidate without the profile of the disks, too.
     pub without_profile: bool,
     /// Ways of `forerun watch`, each a candidate.
     pub watch: Vec<How>,
-    /// Memory of either candidate.
-    pub memory_bytes: u64,
     /// Size of one read.
     pub read_bytes: usize,
-    /// Time of one run.
-    pub time: Duration,
-    /// Runs of each.
-    pub runs: u16,
 }
 
-/// One candidate at one number of readers.
+/// One candidate at one number of readers; medians of the runs.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Row {
     /// Number of readers.
     pub readers: usize,
-    /// `kernel none 128` or `forerun forerun`.
-    pub side: String,
-    /// The median of the runs.
+    /// Of all together.
     pub mb_per_second: f64,
     /// Each run, in order.
     pub runs_mb_per_second: Vec<f64>,
-    /// The slowest reader over the mean reader, median of the runs.
-    pub slowest_per_mean: f64,
-    /// To the first kernel setting.
-    pub to_default: f64,
-    /// To the kernel's best at this number of readers.
-    pub to_best: f64,
-    /// Share of the disks' requests that did not continue the one before, median of the runs.
-    pub switches_per_request: f64,
-    /// Mean size of the disks' requests, median of the runs.
-    pub request_bytes: f64,
-    /// How late the disks were on average, median of the runs: the error of the measurement.
-    pub late_ns: f64,
-    /// Resident memory of `forerun` at its highest; none for the kernel.
-    pub resident_max_bytes: Option<u64>,
-    /// Share of a processor that `forerun` took, median of the runs; none for the kernel.
+    /// The figures of every comparison.
+    #[serde(flatten)]
+    pub figures: Figures,
+    /// Share of a processor that `forerun` took; none for the kernel.
     pub processor: Option<f64>,
 }
 
@@ -113,86 +79,43 @@ pub struct Table {
 /// Makes the bed, measures, undoes the bed. Names each step on `progress`.
 ///
 /// # Errors
-/// The bed's, a candidate's; nothing is shown then, and the bed is undone.
+/// Candidates that the bed or this machine has nothing for; the bed's, a candidate's: nothing is shown then, and the
+/// bed is undone.
 pub fn run(
     bed: &Bed,
     folder: &Path,
     comparison: &Comparison,
     progress: &mut dyn Write,
 ) -> Result<Table, Failure> {
-    check_rival(comparison.forerun.as_deref())?;
-    let mut state = up::run(bed, folder, progress)?;
-    // The reading programs and the mount inherit it. Without it, ten readers at 128 KiB varied from
-    // 16.7 to 21 MB/s with fourteen compilers beside them; with it, three runs gave 23.0.
-    let is_punctual = clock::be_punctual(Priority::Measured);
-    if !is_punctual {
-        writeln!(
-            progress,
-            "no real-time priority: other programs disturb the runs"
-        )
-        .at(folder)?;
-    }
-    let measured = measure(bed, &mut state, comparison, progress);
-    let undone = down::undo(state);
-    let table = measured?;
-    undone.map(|()| table)
-}
-
-/// Making a bed takes half a minute; a slip in a path need not.
-pub(crate) fn check_rival(program: Option<&Path>) -> Result<(), Failure> {
-    match program {
-        Some(path) if !path.is_file() => {
-            let text = format!("--forerun {}: no such program", path.display());
-            Err(Failure::Usage(text))
-        }
-        _ => Ok(()),
-    }
-}
-
-fn measure(
-    bed: &Bed,
-    state: &mut State,
-    comparison: &Comparison,
-    progress: &mut dyn Write,
-) -> Result<Table, Failure> {
-    let sides = sides(comparison);
-    let place = BedPaths::of(state.folder(), &bed.disks)?;
-    let controller = memory_group::controller();
-    let mut measured = vec![Vec::new(); comparison.readers.len() * sides.len()];
-    for run in 1..=comparison.runs {
-        let cells = comparison
-            .readers
-            .iter()
-            .flat_map(|n| sides.iter().map(move |s| (*n, s)));
-        for ((readers, side), results) in cells.zip(&mut measured) {
-            let mut bench = Bench {
-                bed,
-                place: &place,
-                state,
-                comparison,
-                controller: controller.as_ref(),
-            };
-            let one = bench.run(side, readers)?;
-            let rate = one.mb_per_second;
-            writeln!(
-                progress,
-                "run {run}: {readers} readers, {side}: {rate:.1} MB/s"
-            )
-            .at(&place.files)?;
-            results.push(one);
-        }
-    }
-    let by_readers = comparison.readers.iter().zip(measured.chunks(sides.len()));
+    let (compared, sides) = (&comparison.compared, sides(comparison));
+    check_files(bed, &compared.numbers)?;
+    needs::check(bed)?;
+    let mut load = Reading(comparison);
+    let (each, offered) = (load.bytes_of_each(), kernel::all_schedulers());
+    compare::check(bed, compared, &sides, each, &offered)?;
+    let candidates = compare::run(bed, folder, compared, &sides, &mut load, progress)?;
     Ok(Table {
         bed: bed.clone(),
-        memory_bytes: comparison.memory_bytes,
-        is_memory_limited: controller.is_some(),
+        memory_bytes: compared.memory_bytes,
+        is_memory_limited: memory_group::controller().is_some(),
         read_bytes: comparison.read_bytes,
-        run_seconds: comparison.time.as_secs_f64(),
-        rows: by_readers
-            .flat_map(|(n, results)| rows(*n, &sides, results))
-            .collect(),
+        run_seconds: compared.time.as_secs_f64(),
+        rows: candidates.iter().map(row).collect(),
     })
+}
+
+/// Each reader reads a file of its own, in the root.
+fn check_files(bed: &Bed, readers: &[usize]) -> Result<(), Failure> {
+    let most = readers.iter().copied().max().unwrap_or(0);
+    let (count, folders) = (bed.files.count, bed.files.folders);
+    let refused = if most as u64 > count {
+        format!("--readers {most}: the bed has a file each for 1 to {count} readers")
+    } else if folders > 0 {
+        format!("files.folders {folders}: readers want their files in the root, with folders = 0")
+    } else {
+        return Ok(());
+    };
+    Err(Failure::Usage(refused))
 }
 
 /// The kernel at each setting, then beside a watch, then mounts with each preset.
@@ -204,7 +127,8 @@ fn sides(comparison: &Comparison) -> Vec<Side> {
         };
         comparison.read_ahead_kib.iter().map(kernel)
     });
-    let presets = comparison.forerun.iter().flat_map(|_| &comparison.presets);
+    let forerun = comparison.compared.forerun.iter();
+    let presets = forerun.flat_map(|_| &comparison.presets);
     let told = [true, false]
         .into_iter()
         .take(1 + usize::from(comparison.without_profile));
@@ -218,117 +142,138 @@ fn sides(comparison: &Comparison) -> Vec<Side> {
     kernel.chain(watch).chain(forerun).collect()
 }
 
-/// The rows of one number of readers; `results` are the runs of each candidate.
-fn rows(readers: usize, sides: &[Side], results: &[Vec<Measured>]) -> Vec<Row> {
-    let rate = |runs: &[Measured]| median(runs.iter().map(|r| r.mb_per_second));
-    let kernel = sides
-        .iter()
-        .zip(results)
-        .filter(|(side, _)| matches!(side, Side::Kernel { .. }));
-    let kernel: Vec<f64> = kernel.map(|(_, runs)| rate(runs)).collect();
-    let default = kernel.first().copied().unwrap_or(0.0);
-    let best = kernel.iter().copied().fold(0.0, f64::max);
-    let row = |(side, runs): (&Side, &Vec<Measured>)| Row {
-        readers,
-        side: side.to_string(),
-        mb_per_second: rate(runs),
-        runs_mb_per_second: runs.iter().map(|r| r.mb_per_second).collect(),
-        slowest_per_mean: median(runs.iter().map(|r| r.slowest_per_mean)),
-        to_default: rate(runs) / default,
-        to_best: rate(runs) / best,
-        switches_per_request: median(runs.iter().map(|r| r.switches_per_request)),
-        request_bytes: median(runs.iter().map(|r| r.request_bytes)),
-        late_ns: median(runs.iter().map(|r| r.late_ns)),
-        resident_max_bytes: runs.iter().filter_map(|r| r.resident_max_bytes).max(),
-        processor: runs
-            .iter()
-            .any(|r| r.processor.is_some())
-            .then(|| median(runs.iter().filter_map(|r| r.processor))),
-    };
-    sides.iter().zip(results).map(row).collect()
+fn row(candidate: &Candidate<Readings>) -> Row {
+    Row {
+        readers: candidate.number,
+        mb_per_second: candidate.rate(),
+        runs_mb_per_second: candidate.rates.clone(),
+        figures: candidate.figures(|readings| readings.slowest_per_mean),
+        processor: candidate.processor(|readings| readings.seconds),
+    }
 }
 
-/// The middle one; of an even number, the mean of the two.
-pub(crate) fn median(values: impl Iterator<Item = f64>) -> f64 {
-    let mut values: Vec<f64> = values.collect();
-    values.sort_by(f64::total_cmp);
-    match (
-        values.get(values.len().saturating_sub(1) / 2),
-        values.get(values.len() / 2),
-    ) {
-        (Some(low), Some(high)) => f64::midpoint(*low, *high),
-        _ => f64::NAN,
+/// The reading program.
+struct Reading<'a>(&'a Comparison);
+
+impl Load for Reading<'_> {
+    type Answer = Readings;
+
+    const MANY: &'static str = "readers";
+
+    fn bytes_of_each(&self) -> usize {
+        self.0.read_bytes
     }
+
+    fn run(
+        &self,
+        bench: &Bench<'_>,
+        group: Option<&Path>,
+        folder: &Path,
+        readers: usize,
+    ) -> Result<(Readings, Option<DiskWork>), Failure> {
+        let program = std::env::current_exe().at(folder)?;
+        let mut command = tool::at_ordinary_io_priority(&program);
+        command
+            .arg("read")
+            .arg(folder)
+            .args(["--readers", &readers.to_string()])
+            .args(["--read-bytes", &format!("{}B", self.0.read_bytes)])
+            .args(["--time", &format!("{}ns", bench.compared.time.as_nanos())])
+            .args(["--seed", &bench.bed.files.seed.to_string()])
+            .stdin(Stdio::null());
+        if let Some(group) = group {
+            command.arg("--memory-group").arg(group);
+        }
+        status::counted(bench.place, || readings(command))
+    }
+
+    fn rate(readings: &Readings) -> f64 {
+        readings.mb_per_second
+    }
+
+    fn words(readings: &Readings) -> String {
+        format!("{:.1} MB/s", readings.mb_per_second)
+    }
+}
+
+fn readings(mut command: Command) -> Result<Readings, Failure> {
+    let output = command.output();
+    let output = output.map_err(|e| Failure::Run(format!("the reading program: {e}")))?;
+    if !output.status.success() {
+        let complaint = String::from_utf8_lossy(&output.stderr);
+        let status = output.status;
+        let text = format!("the reading program: {status}: {}", complaint.trim_end());
+        return Err(Failure::Run(text));
+    }
+    serde_json::from_slice(&output.stdout)
+        .map_err(|e| Failure::Run(format!("the reading program said something else: {e}")))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
+    use crate::bed;
 
     fn comparison() -> Comparison {
         Comparison {
-            readers: vec![10],
+            compared: Compared {
+                numbers: vec![10],
+                forerun: Some("forerun".into()),
+                memory_bytes: 1,
+                time: Duration::from_secs(1),
+                runs: 3,
+            },
             read_ahead_kib: vec![128, 1024],
             schedulers: vec!["none".into(), "bfq".into()],
-            forerun: Some("forerun".into()),
             presets: vec!["forerun".into()],
             without_profile: false,
             watch: Vec::new(),
-            memory_bytes: 1,
             read_bytes: 1,
-            time: Duration::from_secs(1),
-            runs: 3,
         }
     }
 
     #[test]
     fn every_setting_is_a_side_and_forerun_only_if_given() {
         let mut comparison = comparison();
-        let names: Vec<String> = sides(&comparison).iter().map(Side::to_string).collect();
+        let names = |comparison: &Comparison| -> Vec<String> {
+            sides(comparison).iter().map(Side::to_string).collect()
+        };
         let kernel = [
             "kernel none 128",
             "kernel none 1024",
             "kernel bfq 128",
             "kernel bfq 1024",
         ];
-        assert_eq!(names[..4], kernel);
-        assert_eq!(names[4..], ["forerun forerun"]);
+        assert_eq!(names(&comparison)[..4], kernel);
+        assert_eq!(names(&comparison)[4..], ["forerun forerun"]);
         comparison.without_profile = true;
-        let names: Vec<String> = sides(&comparison).iter().map(Side::to_string).collect();
-        assert_eq!(names[4..], ["forerun forerun", "forerun forerun, not told"]);
+        let both = ["forerun forerun", "forerun forerun, not told"];
+        assert_eq!(names(&comparison)[4..], both);
         comparison.without_profile = false;
         comparison.watch = vec![How::Readahead, How::Auto];
-        let names: Vec<String> = sides(&comparison).iter().map(Side::to_string).collect();
-        assert_eq!(
-            names[4..],
-            ["watch readahead", "watch auto", "forerun forerun"]
-        );
+        let with_watch = ["watch readahead", "watch auto", "forerun forerun"];
+        assert_eq!(names(&comparison)[4..], with_watch);
         comparison.watch = Vec::new();
-        comparison.forerun = None;
-        assert_eq!(sides(&comparison).len(), 4);
+        comparison.compared.forerun = None;
+        assert_eq!(names(&comparison), kernel);
     }
 
     #[test]
-    fn a_rival_that_is_not_there_is_refused_before_anything_is_made() {
-        assert!(check_rival(None).is_ok());
-        let said = check_rival(Some(Path::new("/nowhere/forerun"))).unwrap_err();
-        assert!(said.to_string().contains("--forerun /nowhere/forerun"));
-    }
-
-    #[test]
-    fn ratios_are_of_medians_to_the_first_and_to_the_best() {
-        let sides = sides(&comparison());
-        let runs = |rates: [f64; 3]| rates.map(Measured::of_rate).to_vec();
-        let results = [
-            runs([20.0, 90.0, 21.0]),
-            runs([42.0, 42.0, 1.0]),
-            runs([1.0, 1.0, 1.0]),
-            runs([2.0, 2.0, 2.0]),
-            runs([63.0, 63.0, 63.0]),
-        ];
-        let rows = rows(10, &sides, &results);
-        assert_eq!((rows[0].mb_per_second, rows[0].to_default), (21.0, 1.0));
-        assert_eq!((rows[4].to_default, rows[4].to_best), (3.0, 1.5));
-        assert_eq!(median([1.0, 4.0, 2.0, 3.0].into_iter()), 2.5);
+    fn more_readers_than_files_and_files_in_folders_are_refused() {
+        let mut bed = bed::parse(include_str!("../beds/disk.toml")).unwrap();
+        assert!(check_files(&bed, &[1, 64, 2]).is_ok());
+        let said = check_files(&bed, &[1, 65, 2]).unwrap_err().to_string();
+        assert!(
+            said.contains("--readers 65") && said.contains("1 to 64"),
+            "{said}"
+        );
+        bed.files.folders = 3;
+        let said = check_files(&bed, &[1]).unwrap_err().to_string();
+        assert!(
+            said.contains("files.folders 3") && said.contains("folders = 0"),
+            "{said}"
+        );
     }
 }

@@ -49,6 +49,7 @@ fn stand_in(path: &Path, stats: &str) {
     let program = env!("CARGO_BIN_EXE_forerun-bed");
     let text = format!(
         "#!/bin/sh\nif [ \"$1\" = ctl ]; then echo '{stats}'; exit; fi\n\
+         for last; do :; done\nif [ \"$last\" = --help ]; then exit; fi\n\
          {program} passthrough \"$2\" \"$3\" &\n\
          trap 'umount \"$3\"; wait; exit 0' TERM\nwait\n"
     );

@@ -232,6 +232,17 @@ fn a_table_measures_and_takes_its_bed_down() {
 }
 
 #[test]
+fn a_table_of_more_readers_than_files_is_refused_before_anything_is_made() {
+    let place = tempfile::tempdir().unwrap();
+    let (bed, state) = (place.path().join("bed.toml"), place.path().join("state"));
+    fs::write(&bed, BED).unwrap();
+    let output = bed_command(&["table", bed.to_str().unwrap()], &state);
+    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    assert!(said(&output).contains("--readers 64"), "{}", said(&output));
+    assert!(!state.exists());
+}
+
+#[test]
 fn a_dry_run_and_a_wrong_bed_make_nothing() {
     let place = tempfile::tempdir().unwrap();
     let (bed, state) = (place.path().join("bed.toml"), place.path().join("state"));

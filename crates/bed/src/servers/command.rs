@@ -11,7 +11,7 @@ use clap::{Args, Subcommand};
 use crate::args::{Format, bytes, duration, kib, readers};
 use crate::failure::Failure;
 use crate::servers::{Comparison, Server, run};
-use crate::{bed, state};
+use crate::{bed, compare, state};
 
 /// A server.
 #[derive(Subcommand, Debug)]
@@ -92,14 +92,16 @@ impl Compared {
         let bed = bed::load(&self.bed)?;
         let comparison = Comparison {
             server,
-            clients: self.clients,
+            compared: compare::Compared {
+                numbers: self.clients,
+                forerun: self.forerun,
+                memory_bytes: self.memory,
+                time: self.time,
+                runs: self.runs,
+            },
             read_ahead_kib: self.read_ahead,
             schedulers: self.schedulers,
-            forerun: self.forerun,
             preset: self.preset,
-            memory_bytes: self.memory,
-            time: self.time,
-            runs: self.runs,
         };
         let table = run(&bed, &self.state, &comparison, &mut std::io::stderr())?;
         self.format.print(&table, &self.bed, out)

@@ -4,7 +4,8 @@
 
 use std::fmt;
 
-use super::{Row, Server, ServerTable};
+use super::{Server, ServerTable};
+use crate::compare::print::{optional, rows, spread};
 
 impl fmt::Display for ServerTable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -31,34 +32,30 @@ impl fmt::Display for ServerTable {
         for name in &self.absent_schedulers {
             writeln!(f, "scheduler {name}: not in this kernel")?;
         }
-        writeln!(
+        rows(
             f,
-            "\n{:>7}  {:18}{:>8} {:>15} {:>7} {:>6} {:>7} {:>7} {:>7} {:>6} {:>7} {:>6} {:>5} {:>4}",
             "clients",
-            "side",
-            "1/s",
-            "of runs",
-            "x first",
-            "x best",
-            "p50 ms",
-            "p99 ms",
-            "slowest",
-            "MB/s",
-            "KiB/req",
-            "switch",
-            "late",
-            "RSS"
+            &self.rows,
+            |row| (row.clients, &row.figures.side),
+            [
+                ("1/s", 8, |row| format!("{:.1}", row.per_second)),
+                ("of runs", 15, |row| spread(&row.runs_per_second)),
+                ("x first", 7, |row| format!("{:.2}", row.figures.to_default)),
+                ("x best", 7, |row| format!("{:.2}", row.figures.to_best)),
+                ("p50 ms", 7, |row| format!("{:.0}", row.p50_ms)),
+                ("p99 ms", 7, |row| format!("{:.0}", row.p99_ms)),
+                ("slowest", 7, |row| {
+                    format!("{:.2}", row.figures.slowest_per_mean)
+                }),
+                ("MB/s", 6, |row| {
+                    optional(row.disk_mb_per_second, |rate| format!("{rate:.1}"))
+                }),
+                ("KiB/req", 8, |row| row.figures.request_kib()),
+                ("switch", 7, |row| row.figures.switch()),
+                ("late", 6, |row| row.figures.late()),
+                ("RSS", 6, |row| row.figures.resident()),
+            ],
         )?;
-        let mut before = None;
-        for row in &self.rows {
-            if before
-                .replace(row.clients)
-                .is_some_and(|other| other != row.clients)
-            {
-                writeln!(f)?;
-            }
-            writeln!(f, "{}", line(row))?;
-        }
         writeln!(
             f,
             "\n1/s: requests or queries a second, median of the runs. x first, x best: to the first and to \
@@ -68,54 +65,33 @@ impl fmt::Display for ServerTable {
     }
 }
 
-fn line(row: &Row) -> String {
-    let runs = row.runs_per_second.iter().copied();
-    let least = runs.clone().fold(f64::INFINITY, f64::min);
-    let most = runs.fold(0.0, f64::max);
-    let resident = row
-        .resident_max_bytes
-        .map_or_else(|| "-".into(), |bytes| (bytes >> 20).to_string());
-    format!(
-        "{:>7}  {:18}{:>8.1} {:>15} {:>7.2} {:>6.2} {:>7.0} {:>7.0} {:>7.2} {:>6.1} {:>7.0} {:>5.0}% {:>5.0} {:>4}",
-        row.clients,
-        row.side,
-        row.per_second,
-        format!("{least:.1}..{most:.1}"),
-        row.to_default,
-        row.to_best,
-        row.p50_ms,
-        row.p99_ms,
-        row.slowest_per_mean,
-        row.disk_mb_per_second,
-        row.request_bytes / 1024.0,
-        row.switches_per_request * 100.0,
-        row.late_ns / 1_000.0,
-        resident
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::bed;
+    use crate::compare::Figures;
+    use crate::servers::Row;
 
     #[test]
     fn a_table_names_the_server_and_has_a_line_for_each_row() {
-        let row = Row {
-            clients: 64,
+        let figures = Figures {
             side: "kernel none 128".into(),
-            per_second: 41.26,
-            runs_per_second: vec![40.0, 41.26, 42.0],
+            slowest_per_mean: 0.75,
             to_default: 1.0,
             to_best: 0.5,
+            switches_per_request: Some(0.9),
+            request_bytes: Some(65_536.0),
+            late_ns: Some(34_000.0),
+            resident_max_bytes: None,
+        };
+        let row = Row {
+            clients: 64,
+            per_second: 41.26,
+            runs_per_second: vec![40.0, 41.26, 42.0],
+            figures,
             p50_ms: 900.0,
             p99_ms: 2_100.4,
-            slowest_per_mean: 0.75,
-            disk_mb_per_second: 6.2,
-            request_bytes: 65_536.0,
-            switches_per_request: 0.9,
-            late_ns: 34_000.0,
-            resident_max_bytes: None,
+            disk_mb_per_second: Some(6.2),
         };
         let table = ServerTable {
             server: Server::Media,
@@ -135,8 +111,8 @@ mod tests {
             ],
         };
         let text = table.to_string();
-        let expected = "     64  kernel none 128       41.3      40.0..42.0    1.00   0.50     900    \
-                        2100    0.75    6.2      64    90%    34    -\n\n    256 ";
+        let expected = "     64  kernel none 128              41.3      40.0..42.0    1.00    0.50     900    \
+                        2100    0.75    6.2       64     90%     34      -\n\n    256 ";
         assert!(text.contains(expected), "{text}");
         assert!(text.contains("10000 media clips, 6080 MB, 256 MiB of memory, 3 runs of 20 s"));
         assert!(text.contains("scheduler bfq: not in this kernel"));

@@ -194,6 +194,7 @@ mod tests {
                 switches,
                 bytes: 13.4e6,
                 busy_seconds: 1.0,
+                late_ns: 0.0,
             });
         }
         let text = printed(include_str!("../../beds/parts.toml"), rows);

@@ -20,11 +20,11 @@ use serde::Serialize;
 use super::part::Part;
 
 use crate::bed::Files;
+use crate::compare::median;
 use crate::content::Draws;
 use crate::failure::{At, Failure};
 use crate::fill;
 use crate::joined::joined;
-use crate::table::median;
 
 /// Enough that readers wait for the file system, not for each other.
 const THREADS: usize = 8;

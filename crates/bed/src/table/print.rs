@@ -1,10 +1,11 @@
-//! The table as text: one block for each number of readers, one line a candidate.
+//! The table as text.
 //!
 //! Called by the command line; `--format json` prints the [`Table`] itself.
 
 use std::fmt;
 
-use super::{Row, Table};
+use super::Table;
+use crate::compare::print::{optional, rows, spread};
 
 /// The memory-limit clause of the heading.
 fn memory(table: &Table) -> String {
@@ -30,32 +31,28 @@ impl fmt::Display for Table {
             self.run_seconds,
             memory(self)
         )?;
-        writeln!(
+        rows(
             f,
-            "\n{:>7}  {:24}{:>7} {:>13} {:>7} {:>7} {:>7} {:>8} {:>7} {:>6} {:>6} {:>6}",
             "readers",
-            "side",
-            "MB/s",
-            "of runs",
-            "x first",
-            "x best",
-            "slowest",
-            "KiB/req",
-            "switch",
-            "late",
-            "RSS",
-            "CPU"
+            &self.rows,
+            |row| (row.readers, &row.figures.side),
+            [
+                ("MB/s", 7, |row| format!("{:.1}", row.mb_per_second)),
+                ("of runs", 13, |row| spread(&row.runs_mb_per_second)),
+                ("x first", 7, |row| format!("{:.2}", row.figures.to_default)),
+                ("x best", 7, |row| format!("{:.2}", row.figures.to_best)),
+                ("slowest", 7, |row| {
+                    format!("{:.2}", row.figures.slowest_per_mean)
+                }),
+                ("KiB/req", 8, |row| row.figures.request_kib()),
+                ("switch", 7, |row| row.figures.switch()),
+                ("late", 6, |row| row.figures.late()),
+                ("RSS", 6, |row| row.figures.resident()),
+                ("CPU", 6, |row| {
+                    optional(row.processor, |share| format!("{:.1}%", share * 100.0))
+                }),
+            ],
         )?;
-        let mut readers = None;
-        for row in &self.rows {
-            if readers
-                .replace(row.readers)
-                .is_some_and(|before| before != row.readers)
-            {
-                writeln!(f)?;
-            }
-            writeln!(f, "{}", line(row))?;
-        }
         writeln!(
             f,
             "\nMB/s: median of the runs, 10^6 bytes. x first, x best: to the first and to the best \
@@ -67,54 +64,43 @@ impl fmt::Display for Table {
     }
 }
 
-fn line(row: &Row) -> String {
-    let least = row
-        .runs_mb_per_second
-        .iter()
-        .copied()
-        .fold(f64::INFINITY, f64::min);
-    let most = row.runs_mb_per_second.iter().copied().fold(0.0, f64::max);
-    let resident = row
-        .resident_max_bytes
-        .map_or_else(|| "-".into(), |b| (b >> 20).to_string());
-    format!(
-        "{:>7}  {:24}{:>7.1} {:>13} {:>7.2} {:>7.2} {:>7.2} {:>8.0} {:>6.0}% {:>6.0} {:>6} {:>6}",
-        row.readers,
-        row.side,
-        row.mb_per_second,
-        format!("{least:.1}..{most:.1}"),
-        row.to_default,
-        row.to_best,
-        row.slowest_per_mean,
-        row.request_bytes / 1024.0,
-        row.switches_per_request * 100.0,
-        row.late_ns / 1_000.0,
-        resident,
-        row.processor
-            .map_or_else(|| "-".into(), |share| format!("{:.1}%", share * 100.0))
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::bed;
+    use crate::compare::Figures;
+    use crate::table::Row;
 
     #[test]
     fn a_table_names_bed_memory_and_every_row() {
-        let row = Row {
-            readers: 10,
+        let figures = Figures {
             side: "kernel none 128".into(),
-            mb_per_second: 22.8,
-            runs_mb_per_second: vec![22.7, 22.8, 22.9],
             slowest_per_mean: 0.97,
             to_default: 1.0,
             to_best: 0.4,
-            switches_per_request: 0.5,
-            request_bytes: 131_072.0,
-            late_ns: 34_000.0,
+            switches_per_request: Some(0.5),
+            request_bytes: Some(131_072.0),
+            late_ns: Some(34_000.0),
             resident_max_bytes: None,
+        };
+        let row = Row {
+            readers: 10,
+            mb_per_second: 22.8,
+            runs_mb_per_second: vec![22.7, 22.8, 22.9],
             processor: None,
+            figures: figures.clone(),
+        };
+        let of_local_disk = Row {
+            readers: 64,
+            processor: Some(0.013),
+            figures: Figures {
+                switches_per_request: None,
+                request_bytes: None,
+                late_ns: None,
+                resident_max_bytes: Some(41 << 20),
+                ..figures
+            },
+            ..row.clone()
         };
         let table = Table {
             bed: bed::parse(include_str!("../../beds/disk.toml")).unwrap(),
@@ -122,11 +108,14 @@ mod tests {
             is_memory_limited: false,
             read_bytes: 131_072,
             run_seconds: 10.0,
-            rows: vec![row.clone(), Row { readers: 64, ..row }],
+            rows: vec![row, of_local_disk],
         };
         let text = table.to_string();
-        let expected = "     10  kernel none 128            22.8    22.7..22.9    1.00    0.40    \
-                        0.97      128     50%     34      -      -\n";
+        let expected = "\n\
+            readers  side                        MB/s       of runs x first  x best slowest  KiB/req  switch   late    RSS    CPU\n     \
+            10  kernel none 128             22.8    22.7..22.9    1.00    0.40    0.97      128     50%     34      -      -\n\
+            \n     \
+            64  kernel none 128             22.8    22.7..22.9    1.00    0.40    0.97        -       -      -     41   1.3%\n";
         assert!(text.contains(expected), "{text}");
         assert!(text.contains("64 files of 100 MB, reads of 128 KiB, 10 s a run"));
         assert!(text.contains("NO LIMIT"));

@@ -1,25 +1,31 @@
 //! The program of a candidate beside the kernel, for one run: a `forerun mount`, or a `forerun watch`.
 //!
-//! Called by [`side`](super::side) and by [`servers`](crate::servers). Both work on the bed's file system. A mount is given
-//! the [`profile`] of the modelled device and its share of the memory that both candidates have; a watch
-//! reckons with what its group leaves, and its readers read the file system itself.
+//! Called by [`compare`](super). Both work on the bed's file system. A mount is given the [`profile`] of the modelled
+//! device and its share of the memory that both candidates have; a watch reckons with what its group leaves, and its
+//! readers read the file system itself.
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
-use crate::bench::Bench;
+use forerun_core::Bytes;
+use forerun_surface::quantity::size;
+
 use crate::failure::Failure;
 use crate::mounted::{End, Mounted};
 use crate::plan::BedPaths;
 use crate::watched::Watched;
 use crate::{profile, tool};
 
+use super::Bench;
 use super::side::Side;
 
 /// Memory of a reader of a FUSE mount beside the daemon: two requests of the kernel under way, 256
 /// KiB each, whose pages cannot be given up, and 32 KiB for its thread. Its buffer comes on top.
 const READER_BYTES: u64 = (512 + 32) << 10;
+
+/// The least of a mount: it takes 9 MiB, and its engine some windows.
+const MOUNT_LEAST: u64 = 16 << 20;
 
 /// A running program of a candidate.
 pub(crate) enum Rival {
@@ -29,13 +35,13 @@ pub(crate) enum Rival {
 
 impl Rival {
     /// Starts that of a candidate, if it has one, and waits until it works. `memory` is a mount's [share].
-    pub(crate) fn start<Comparison>(
-        bench: &mut Bench<'_, Comparison>,
+    pub(crate) fn start(
+        bench: &mut Bench<'_>,
         side: &Side,
-        program: Option<&Path>,
         memory: u64,
         group: Option<&Path>,
     ) -> Result<Option<Self>, Failure> {
+        let program = bench.compared.forerun.as_deref();
         let given = || program.ok_or(Failure::Usage("--forerun: no binary was given".into()));
         match side {
             Side::Kernel { .. } => Ok(None),
@@ -137,6 +143,42 @@ pub(crate) fn share(memory: u64, read_bytes: usize, readers: usize) -> u64 {
     memory.saturating_sub(needed.max(memory / 4))
 }
 
+/// Refuses memory of which so many readers leave a mount too little.
+pub(crate) fn check_memory(memory: u64, read_bytes: usize, readers: usize) -> Result<(), Failure> {
+    let left = share(memory, read_bytes, readers);
+    if left >= MOUNT_LEAST {
+        return Ok(());
+    }
+    let mib = 1 << 20;
+    let enough = (1..).map(|number: u64| number * mib);
+    let mut enough = enough.filter(|memory| share(*memory, read_bytes, readers) >= MOUNT_LEAST);
+    let [memory, left, least] = [memory, left, enough.next().unwrap_or(u64::MAX)];
+    let [memory, left, least] = [memory, left, least].map(|bytes| size(Bytes(bytes)));
+    Err(Failure::Usage(format!(
+        "--memory {memory}: {readers} at a time leave {left} to forerun mount: give at least {least}"
+    )))
+}
+
+/// Refuses a preset that the program does not have.
+pub(crate) fn check_preset(program: Option<&Path>, preset: &str) -> Result<(), Failure> {
+    let Some(program) = program else {
+        return Ok(());
+    };
+    // Arguments are judged in their order, and then nothing is mounted.
+    let mut command = Command::new(program);
+    let command = command.args(["mount", "--preset", preset, "--help"]);
+    let output = command.stdin(Stdio::null()).output();
+    let output = output.map_err(|e| Failure::unusable(program, e))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    let first = said.lines().next().unwrap_or_default();
+    let why = first.strip_prefix("error: ").unwrap_or(first);
+    let text = format!("preset `{preset}`: {}: {why}", program.display());
+    Err(Failure::Usage(text))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -157,5 +199,20 @@ mod tests {
         assert_eq!(mib(share(256 << 20, 128 << 10, 10)), 192);
         assert_eq!(mib(share(512 << 20, 128 << 10, 256)), 344);
         assert_eq!(share(1 << 20, 128 << 10, 256), 0);
+    }
+
+    #[test]
+    fn the_memory_that_is_asked_for_is_the_least_that_is_enough() {
+        for (memory, readers, asked) in [(256, 391, "--memory 256MiB: 391 "), (16, 1, "16MiB: 1 ")]
+        {
+            let said = check_memory(memory << 20, 128 << 10, readers).unwrap_err();
+            let said = said.to_string();
+            assert!(said.contains(asked), "{said}");
+            let (_, least) = said.rsplit_once(' ').unwrap();
+            let least = forerun_surface::quantity::parse_size(least).unwrap().0;
+            assert!(check_memory(least, 128 << 10, readers).is_ok());
+            assert!(check_memory(least - (1 << 20), 128 << 10, readers).is_err());
+        }
+        assert!(check_memory(256 << 20, 128 << 10, 300).is_ok());
     }
 }
