@@ -149,6 +149,7 @@ pub fn run(
     progress: &mut dyn Write,
 ) -> Result<ServerTable, Failure> {
     let (server, compared) = (&comparison.server, &comparison.compared);
+    check_time(comparison)?;
     needs::check_server(bed, server)?;
     let offered = kernel::all_schedulers();
     let (present, absent) = comparison
@@ -181,6 +182,18 @@ pub fn run(
         absent_schedulers: absent,
         rows: candidates.iter().map(row).collect(),
     })
+}
+
+/// wrk runs for whole seconds.
+fn check_time(comparison: &Comparison) -> Result<(), Failure> {
+    let time = comparison.compared.time;
+    match comparison.server {
+        Server::Media if time.subsec_nanos() > 0 => Err(Failure::Usage(format!(
+            "--time {time:?}: wrk measures whole seconds: give {}s",
+            time.as_secs().saturating_add(1)
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// The kernel at each setting, with the schedulers that it has, then forerun.
@@ -334,6 +347,23 @@ mod tests {
         assert_eq!(names(&["none", "bfq"]), all);
         assert_eq!(names(&["none"]).len(), 4);
         assert_eq!(names(&[]), ["forerun mount"]);
+    }
+
+    #[test]
+    fn nginx_is_asked_for_whole_seconds_alone() {
+        let mut comparison = comparison();
+        assert!(check_time(&comparison).is_ok());
+        comparison.compared.time = Duration::from_millis(1_900);
+        let said = check_time(&comparison).unwrap_err().to_string();
+        assert!(
+            said.contains("--time 1.9s") && said.ends_with("give 2s"),
+            "{said}"
+        );
+        comparison.server = Server::Search {
+            index: "index".into(),
+            documents: 10,
+        };
+        assert!(check_time(&comparison).is_ok());
     }
 
     #[test]

@@ -33,7 +33,7 @@ pub fn run(state: &Path, port: u16, clients: usize, time: Duration) -> Result<An
     let mut command = Command::new("wrk");
     command
         .args(["--threads", &clients, "--connections", &clients])
-        .args(["--duration", &format!("{}s", time.as_secs().max(1))])
+        .args(["--duration", &format!("{}s", time.as_secs())])
         .args(["--timeout", TIMEOUT, "--script"])
         .arg(state.join(media::SCRIPT))
         .arg(format!("http://127.0.0.1:{port}/"))
