@@ -9,7 +9,7 @@
 //! ```text
 //! frames beside bookkeeping
 //! |- plan         announced reads       3/4; none without hints
-//! |- files ahead  beginnings of files   1/4 of the frames, and at most half of the frames beside the plan
+//! |- files ahead  beginnings of files   half of the frames beside the plan
 //! |- streams      unread, all together  unread_percent of the rest; of half the frames beside the plan at least
 //! `- the rest     demands, blocks read  at least the reserve, 1/32 and at most 256 frames
 //! ```
@@ -22,13 +22,13 @@
 //! | 64 | 48 | 48 | 8 | 6 | 1 |
 //! | 256 | 192 | 192 | 32 | 24 | 1 |
 //! | 4096 | 3072 | 3072 | 512 | 384 | 1 |
+//!
+//! Files ahead, without a plan: a walk of objects of 1 MB on a store of 30 ms and 400 MB/s has 17 of them under way.
+//! Of 64 MiB a half holds 22 beside the buffers of connections; a quarter held 11, and gave 170 MB/s for 255.
 
 /// The plan's part of the frames, in per cent: as much as streams may hold unread in the presets, so
 /// that the last quarter keeps demand reads, files ahead and blocks read just now.
 const PLAN_PERCENT: u64 = 75;
-/// Files ahead have a quarter of the frames: their blocks are read soon, and three quarters are for programs that
-/// are there.
-const AHEAD_PART: u64 = 4;
 /// The reserve is this part of the frames ..
 const RESERVE_PART: u32 = 32;
 /// .. and at most so many: 1 MiB of pages, eight reads of 128 KiB.
@@ -64,7 +64,7 @@ impl Shares {
 
     /// Most frames that files ahead may have.
     pub(crate) fn ahead_max(&self) -> u64 {
-        (u64::from(self.frames) / AHEAD_PART).min(self.left() / 2)
+        self.left() / 2
     }
 
     /// Most frames that all streams together may hold unread.

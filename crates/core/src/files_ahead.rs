@@ -10,7 +10,7 @@
 //!
 //! Control law of growth: a window begins with 4 files. Whenever half of it was used up it is
 //! filled again, in one batch that is emitted by inode number; where half of it was used, and not
-//! passed over, it is doubled first, up to the method's limit and a quarter of the frames. A run
+//! passed over, it is doubled first, up to the method's limit and the files' part of the frames. A run
 //! that breaks with files left has them closed, and the next one begins with half as many.
 //!
 //! A file that was not opened ahead is read first, and then its run is filled: else the disk goes there and back.
@@ -142,8 +142,10 @@ pub(crate) struct Budget {
     /// Blocks of all files ahead together.
     pub(crate) blocks: u64,
     pub(crate) block_bytes: u64,
-    /// Blocks that the device could read in the time of a switch; 0 if switches cost it nothing.
+    /// Blocks that a server of the device could read in the time of a switch.
     pub(crate) depth: u64,
+    /// Its servers; 1 if it does one thing at a time.
+    pub(crate) servers: u64,
 }
 
 /// Reaction to an answer of the driver.

@@ -82,7 +82,7 @@ pub enum Step {
 pub struct Limits {
     /// Most files of a run opened ahead.
     pub files: u32,
-    /// Most bytes fetched of one, from its beginning.
+    /// Bytes fetched of one from its beginning; more where the device delivers more in the time of a switch.
     pub bytes: Bytes,
 }
 
@@ -167,8 +167,8 @@ pub const FILES: Param = Param {
 /// See [`Limits::bytes`].
 pub const BYTES: Param = Param {
     name: "bytes",
-    summary: "most bytes fetched of a file before it is opened; 256 KiB are whole small files, and \
-              3 ms of a disk: less than going there",
+    summary: "bytes fetched of a file before it is opened, and more where the device delivers more in the time of \
+              a switch; 256 KiB are whole small files, and 3 ms of a disk",
     default: 256 << 10,
     min: 512,
     max: 16 << 20,

@@ -152,15 +152,19 @@ impl Engine {
     fn budget_ahead(&self, reader: ReaderId) -> Budget {
         let block_bytes = self.block_bytes();
         let device = self.device_of(reader, Block(0)).map(|(_, device)| device);
-        let is_disk = |device: &&Device| {
+        // Of a disk the number may be unknown.
+        let servers = |device: &Device| {
             let profile = device.profile();
-            !profile.is_served() && !profile.is_parallel()
+            match profile.is_served() || profile.is_parallel() {
+                true => profile.servers(),
+                false => 1,
+            }
         };
-        let depth = device.filter(is_disk).map_or(0, |device| device.depth().0);
         Budget {
             blocks: self.shares().ahead_max(),
             block_bytes,
-            depth: depth / block_bytes,
+            depth: device.map_or(0, |device| device.depth().0) / block_bytes,
+            servers: device.map_or(1, servers).into(),
         }
     }
 

@@ -297,16 +297,20 @@ fn tail(votes: &[&Seen]) -> u64 {
     }
 }
 
-/// The run that most have inside: where it lies in the file opened last, if the others have it there, too.
+/// The run that most have inside: where it lies in the longest of the files, which tells its place best, if the others
+/// have it there, too.
 fn middle(votes: &[&Seen]) -> Option<(Anchor, Middle)> {
     let all: Vec<Middle> = votes.iter().filter_map(|seen| seen.middle()).collect();
-    let last = *all.first()?;
+    let longest = *all.iter().max_by_key(|one| one.blocks)?;
     let agree = |anchor: &Anchor| {
-        let near = |one: &&Middle| anchor.place(&last, one.blocks).abs_diff(one.run.first) <= 1;
+        let near = |one: &&Middle| anchor.place(&longest, one.blocks).abs_diff(one.run.first) <= 1;
         is_half(all.iter().filter(near).count(), votes)
     };
     let anchor = Anchor::ALL.into_iter().find(agree)?;
     let count = half_of(all.iter().map(|one| one.run.count).collect());
-    let run = Run { count, ..last.run };
-    Some((anchor, Middle { run, ..last }))
+    let run = Run {
+        count,
+        ..longest.run
+    };
+    Some((anchor, Middle { run, ..longest }))
 }

@@ -15,7 +15,7 @@ use driver::{Driver, inode, rank};
 #[test]
 fn batches_double_as_half_is_used_and_lie_in_inode_order() {
     let lengths = (0..101).map(|file| file % 4 + 1).collect();
-    let mut driver = Driver::on(8, "directory", lengths, 64 << 20);
+    let mut driver = Driver::on(1, "directory", lengths, 64 << 20);
     driver.list(0, 101);
     driver.walk(0..101);
     let lengths: Vec<usize> = driver.batches.iter().map(Vec::len).collect();
@@ -31,7 +31,51 @@ fn batches_double_as_half_is_used_and_lie_in_inode_order() {
     assert_eq!(driver.used_and_wasted(), [98, 0]);
 }
 
-/// The default disk reads 160 blocks in the time of a switch.
+#[test]
+fn on_several_servers_the_window_is_full_after_each_file() {
+    let lengths = vec![2; 200];
+    let mut driver = Driver::on(8, "directory", lengths, 64 << 20);
+    driver.list(0, 200);
+    driver.walk(0..3);
+    let mut window = 4;
+    for file in 3..60 {
+        assert!(driver.ahead.len() >= window, "{file}: {window}");
+        window = driver.ahead.len();
+        driver.walk([file]);
+    }
+    assert!(window >= 64, "{window}");
+    assert_eq!(driver.used_and_wasted(), [57, 0]);
+}
+
+/// A server of the default disk reads 156 blocks in the time of a switch.
+#[test]
+fn as_much_of_a_file_is_fetched_as_the_device_delivers_in_the_time_of_a_switch() {
+    for (servers, blocks) in [(1, 100), (1, 1000), (4, 500), (4, 5000)] {
+        let mut driver = Driver::on(servers, "directory", vec![blocks; 60], 512 << 20);
+        driver.list(0, 60);
+        driver.walk(0..3);
+        let head = |driver: &Driver, file: u32| -> u64 {
+            let of_file = driver
+                .sent
+                .iter()
+                .filter(|fetch| fetch.extent.file == FileId(file));
+            of_file.map(|fetch| u64::from(fetch.extent.count)).sum()
+        };
+        assert_eq!(head(&driver, 3), blocks.min(156), "{servers} servers");
+        driver.walk(3..40);
+        let (last, most) = (
+            *driver.ahead.keys().next_back().unwrap(),
+            156 * u64::from(servers),
+        );
+        assert_eq!(
+            head(&driver, last),
+            blocks.min(most),
+            "{servers} servers, {last}"
+        );
+    }
+}
+
+/// The default disk reads 156 blocks in the time of a switch.
 #[test]
 fn the_rest_of_a_folder_is_asked_for_once_it_takes_no_longer_than_the_switches_saved() {
     for (blocks, files) in [(1, 1000), (8, 1000), (60, 300)] {
@@ -224,7 +268,7 @@ fn no_file_is_asked_for_twice_in_a_pass_although_it_cannot_be_opened() {
 }
 
 #[test]
-fn files_ahead_have_a_quarter_of_the_frames() {
+fn files_ahead_have_half_of_the_frames() {
     let memory = 16 << 20;
     let mut driver = Driver::new("directory", 4000, memory);
     driver.list(0, 4000);
@@ -236,7 +280,7 @@ fn files_ahead_have_a_quarter_of_the_frames() {
     }
     let frames = driver.engine.table().frames();
     println!("{most} of {frames} frames");
-    assert!(most <= frames / 4 && most > frames / 5);
+    assert!(most <= frames / 2 && most > frames * 2 / 5);
     assert_eq!(driver.used_and_wasted()[1], 0);
 }
 

@@ -57,11 +57,11 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// The default with fewer requests where a memory is small: of 1 MiB each they fill half of it, and are from 8 to
-    /// 64.
+    /// The default with fewer requests where a memory is small: one for each 1.5 MiB, whose buffers take a sixth of it,
+    /// and from 8 to 64.
     #[must_use]
     pub fn within(memory: Bytes) -> Self {
-        const EACH: u64 = 2 << 20;
+        const EACH: u64 = 3 << 19;
         let default = Self::default();
         let requests = (memory.0 / EACH).clamp(8, default.requests.into()) as u32;
         Self {
