@@ -81,7 +81,7 @@ impl Listing {
         lock(&self.gathered).add(at, name.next, file);
     }
 
-    /// The last name was given: the gathered files, if those are all, and once.
+    /// The last name was given: the gathered files, if none before it was passed over, and once.
     pub(super) fn all_gathered(&self) -> Option<Vec<Listed>> {
         lock(&self.gathered).take()
     }

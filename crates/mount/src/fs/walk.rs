@@ -12,7 +12,8 @@
 //! open(entry 17) <---------------------/   or no program comes: closed
 //! ```
 //!
-//! Bounds: a number of names of listed folders, the least recently walked forgotten first. Files
+//! Bounds: a number of names of listed folders, the least recently walked forgotten first, and of a larger folder its first
+//! names. Files
 //! are opened ahead only by request of the engine, and are closed when their folder was not walked
 //! for [`IDLE`], so that no deleted file keeps its space and no source stays busy.
 
@@ -300,7 +301,7 @@ impl<K: Eq + Hash, F> State<K, F> {
     }
 }
 
-/// The regular files of a listing so far, if it goes from the first name to the last.
+/// The first regular files of a listing, if it goes from the first name to the last.
 #[derive(Debug)]
 pub(crate) struct Gathered {
     /// None if they are not wanted, or not any more.
@@ -327,15 +328,17 @@ impl Gathered {
         };
         if at == 0 {
             files.clear();
-        } else if at != self.next || files.len() >= self.most {
+        } else if at != self.next {
             self.files = None;
             return;
         }
         self.next = next;
-        files.extend(file());
+        if files.len() < self.most {
+            files.extend(file());
+        }
     }
 
-    /// The last name was given: the files, if those are all, and once.
+    /// The last name was given: the files, if none before it was passed over, and once.
     pub(crate) fn take(&mut self) -> Option<Vec<Listed>> {
         self.files.take()
     }
@@ -382,6 +385,26 @@ mod tests {
         let entries = entries(&[file("b", 3), file("c", 1), file("a", 2)]);
         let ranks: Vec<u32> = entries.iter().map(|entry| entry.name_rank).collect();
         assert_eq!(ranks, [1, 2, 0]);
+    }
+
+    #[test]
+    fn of_more_names_than_are_kept_the_first_are() {
+        let mut gathered = Gathered::new(3);
+        let listed = |at: u64| Listed {
+            name: at.to_string().into(),
+            inode: at,
+            bytes: 1,
+        };
+        for at in 0..10 {
+            gathered.add(at, at + 1, || (at != 1).then(|| listed(at)));
+        }
+        let files = gathered.take().unwrap();
+        let inodes: Vec<u64> = files.iter().map(|file| file.inode).collect();
+        assert_eq!(inodes, [0, 2, 3]);
+        let mut passed_over = Gathered::new(3);
+        passed_over.add(0, 1, || Some(listed(0)));
+        passed_over.add(5, 6, || Some(listed(5)));
+        assert!(passed_over.take().is_none());
     }
 
     #[test]
