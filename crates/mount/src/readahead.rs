@@ -16,6 +16,9 @@ use rustix::param::page_size;
 /// The best of 128 KiB to 1 MiB with ten readers and more; the table is in docs/MOUNT.md.
 pub const DEFAULT: Bytes = Bytes(256 << 10);
 
+/// That of the kernel itself, where a longer read would take two requests: see [`Budget`](super::budget::Budget).
+pub const SMALL: Bytes = Bytes(128 << 10);
+
 /// Most: a file that is read alone has 64 of the 1024 requests under way that the kernel shares among all.
 const MAX: Bytes = Bytes(64 << 20);
 

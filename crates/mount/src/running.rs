@@ -120,6 +120,7 @@ impl Running {
         limits::check(budget.engine)?;
         let config = config(budget.engine)?;
         let settings = config.settings.clone();
+        let readahead = budget.readahead;
         let open = |path: &PathBuf| RunFile::open(path);
         let journal_file = wanted.journal.as_ref().map(open).transpose()?;
         let record_path = wanted.record.as_ref().map(|(path, _)| path);
@@ -208,14 +209,14 @@ impl Running {
             _control: control,
             _metrics: metrics,
         };
-        running.set_readahead(wanted.kernel_readahead);
+        running.set_readahead(wanted.kernel_readahead, readahead);
         Ok(running)
     }
 
-    fn set_readahead(&self, wanted: Option<Bytes>) {
+    fn set_readahead(&self, wanted: Option<Bytes>, usual: Bytes) {
         let set = readahead::set(
             self.attached.own.map(|own| own.device()),
-            wanted.unwrap_or(readahead::DEFAULT),
+            wanted.unwrap_or(usual),
         );
         match (set, wanted) {
             (Ok(()), _) => {}

@@ -108,7 +108,8 @@ pub struct Mount {
     #[arg(requires = "record", value_parser = record_max, hide_default_value = true)]
     pub record_max: Bytes,
 
-    /// Readahead of the kernel on the mount; needs root [default: 256KiB]
+    /// Readahead of the kernel on the mount; needs root [default: 256KiB; of a store in less than 128MiB of
+    /// memory 128KiB]
     #[arg(long, value_name = "SIZE", value_parser = kernel_readahead)]
     pub kernel_readahead: Option<Bytes>,
 
