@@ -8,7 +8,7 @@
 //!              |<--------------- at most window files --------------->|
 //! ```
 //!
-//! Control law of growth: a window begins with 4 files. Whenever half of it was used up it is
+//! Control law of growth: a window begins with 4 files. Whenever half of it was used up, on a server at each file, it is
 //! filled again, in one batch that is emitted by inode number; where half of it was used, and not
 //! passed over, it is doubled first, up to the method's limit and the files' part of the frames. A run
 //! that breaks with files left has them closed, and the next one begins with half as many.
@@ -146,6 +146,8 @@ pub(crate) struct Budget {
     pub(crate) depth: u64,
     /// Its servers; 1 if it does one thing at a time.
     pub(crate) servers: u64,
+    /// It has no places, so no order of files saves a switch.
+    pub(crate) is_served: bool,
 }
 
 /// Reaction to an answer of the driver.

@@ -82,7 +82,8 @@ pub enum Step {
 pub struct Limits {
     /// Most files of a run opened ahead.
     pub files: u32,
-    /// Bytes fetched of one from its beginning; more where the device delivers more in the time of a switch.
+    /// Most bytes fetched of one, from its beginning; 0 for as many as the device delivers in the time of a switch, and
+    /// [`HEAD_LEAST`] at least.
     pub bytes: Bytes,
 }
 
@@ -164,12 +165,15 @@ pub const FILES: Param = Param {
     max: 4096,
 };
 
+/// Whole small files, and 3 ms of a disk: less than going there.
+pub const HEAD_LEAST: Bytes = Bytes(256 << 10);
+
 /// See [`Limits::bytes`].
 pub const BYTES: Param = Param {
     name: "bytes",
-    summary: "bytes fetched of a file before it is opened, and more where the device delivers more in the time of \
-              a switch; 256 KiB are whole small files, and 3 ms of a disk",
-    default: 256 << 10,
-    min: 512,
+    summary: "most bytes fetched of a file before it is opened; 0 for as many as the device delivers in the time of \
+              a switch, and 256 KiB at least",
+    default: 0,
+    min: 0,
     max: 16 << 20,
 };

@@ -113,7 +113,8 @@ pub fn settings(mut settings: Settings) -> Result<Settings, SettingsError> {
     settings.measure = Choice::parse("measure", METHODS.measure, "given")?;
     settings.unread_percent = settings.unread_percent.min(UNREAD_PERCENT);
     settings.hinted = None;
-    settings.next_file = METHODS.next_file("directory")?;
+    // Longer files are for windows.
+    settings.next_file = METHODS.next_file("directory(bytes=262144)")?;
     // Windows are taken as a whole.
     settings.request_max = Bytes(1 << 30);
     settings.in_flight_max = 1 << 16;

@@ -165,6 +165,7 @@ impl Engine {
             block_bytes,
             depth: device.map_or(0, |device| device.depth().0) / block_bytes,
             servers: device.map_or(1, servers).into(),
+            is_served: device.is_some_and(|device| device.profile().is_served()),
         }
     }
 

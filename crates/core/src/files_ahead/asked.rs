@@ -42,6 +42,9 @@ impl FilesAhead {
                     left -= count;
                     Run { count, ..part }
                 });
+                // Its size was not known, or its folder's habit is another one now.
+                asked.blocks -= left;
+                self.blocks -= left;
                 let (parts, [head, ..]) = (asked.parts, asked.parts);
                 self.readers.insert(reader, place);
                 self.counts.ahead += 1;

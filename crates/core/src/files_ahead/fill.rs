@@ -7,9 +7,10 @@
 //! ```
 //!
 //! Of a file that is read whole as much is fetched as the device delivers in the time of a switch: one server at first,
-//! and twice as many where the window has doubled. The program reads that while the rest is on its way. Example:
-//! on a store of 30 ms and 80 MB/s 2.4 MB of each of the first 4 objects, of later ones up to 38 MB by 16 servers. Where
-//! servers are several a window is filled at each file, because there no order of a batch saves a switch.
+//! and twice as many where the window has doubled; and at most twice what programs read of any file of the folder.
+//! That is read while the rest is on its way. Example:
+//! on a store of 30 ms and 80 MB/s 2.4 MB of each of the first 4 objects, of later ones up to 38 MB by 16 servers. There
+//! a window is filled at each file, because no order of a batch saves a switch.
 //!
 //! Control law of time, on a disk that does one thing at a time: each file of which fetched blocks were read saved a
 //! switch, in which the disk could have read D blocks, the [competitive depth](crate::profile). Once the rest of a
@@ -25,26 +26,27 @@ use super::habit::{Habit, Parts};
 use super::{
     ASKED_MAX, Asked, Budget, Counts, FILL, FREE, FilesAhead, IDLE, OPENS, SAVED_MIN, State, WINDOW,
 };
-use crate::next_file::{Place, RunId};
+use crate::next_file::{HEAD_LEAST, Place, RunId};
 use crate::protocol::Output;
+use crate::units::Bytes;
 
 impl FilesAhead {
-    /// Fills a run's window: on a disk that does one thing at a time if half of it is used up.
+    /// Fills a run's window: on disks if half of it is used up.
     pub(crate) fn extend(&mut self, id: RunId, budget: &Budget) {
         let Some(at) = self.runs.iter().position(|run| run.id == id) else {
             return;
         };
-        let run = &mut self.runs[at];
+        let run = &self.runs[at];
         let is_half = run.open <= run.filled / 2;
-        if budget.servers == 1 && !is_half {
+        if !budget.is_served && !is_half {
             return;
         }
-        if run.used > 0 && run.used >= run.filled / 2 {
-            run.window = run.window.saturating_mul(2).min(self.limits.files);
-            self.start = (self.start * 2).min(WINDOW);
-            run.used = 0;
-        }
-        let wanted = run.window.saturating_sub(run.open);
+        let is_used = run.used > 0 && run.used >= run.filled / 2;
+        let window = match is_used {
+            true => run.window.saturating_mul(2).min(self.limits.files),
+            false => run.window,
+        };
+        let wanted = window.saturating_sub(run.open);
         let room = match self.rest(at, budget) {
             Some(files) => {
                 // The folders after it are filled as well.
@@ -56,15 +58,19 @@ impl FilesAhead {
         let batch = self.expect(at, room, budget);
         let run = &mut self.runs[at];
         run.filled = run.open;
-        if is_half {
+        if is_half || is_used {
             run.used = 0;
+        }
+        if is_used && !batch.is_empty() {
+            run.window = run.window.max(window);
+            self.start = (self.start * 2).min(WINDOW);
         }
         if batch.is_empty() {
             let run = &self.runs[at];
             let is_over = self.method.next(id, run.tail, &self.folders).is_none();
             if run.open == 0 && is_over {
                 self.end_run(id);
-            } else {
+            } else if wanted > 0 && !is_over {
                 self.make_room(id);
             }
         }
@@ -113,7 +119,7 @@ impl FilesAhead {
             return None;
         }
         let (mut files, mut blocks, mut tail) = (0, 0, run.tail);
-        let most = self.most(run.window, budget);
+        let heads = self.heads(run.window, budget);
         let habit = self.habits.of(tail.folder);
         // Chains may be circles.
         for _ in 0..ASKED_MAX {
@@ -126,7 +132,7 @@ impl FilesAhead {
                 continue;
             }
             let bytes = folder.entry(place.entry).map_or(0, |entry| entry.bytes);
-            blocks += blocks_of(bytes, &habit, most, budget).max(1);
+            blocks += blocks_of(bytes, &habit, heads, budget).max(1);
             files += 1;
             if files > files_max || blocks > blocks_max {
                 return None;
@@ -138,7 +144,7 @@ impl FilesAhead {
     /// The next files of a run, which are pending from now on.
     fn expect(&mut self, at: usize, room: usize, budget: &Budget) -> Vec<Place> {
         let mut batch = Vec::new();
-        let most = self.most(self.runs[at].window, budget);
+        let heads = self.heads(self.runs[at].window, budget);
         let run = &mut self.runs[at];
         let mut of = run.tail.folder;
         let mut habit = self.habits.of(of);
@@ -159,7 +165,7 @@ impl FilesAhead {
                     of = place.folder;
                     habit = self.habits.of(of);
                 }
-                let blocks = blocks_of(bytes, &habit, most, budget);
+                let blocks = blocks_of(bytes, &habit, heads, budget);
                 if self.blocks + blocks > budget.blocks {
                     break;
                 }
@@ -180,11 +186,18 @@ impl FilesAhead {
         batch
     }
 
-    /// Most blocks fetched of a file of a run with such a window.
-    fn most(&self, window: u32, budget: &Budget) -> u64 {
-        let servers = u64::from(window / WINDOW).clamp(1, budget.servers.max(1));
-        let least = self.limits.bytes.0.div_ceil(budget.block_bytes.max(1));
-        least.max(budget.depth.saturating_mul(servers))
+    /// Blocks fetched of a file of a run with such a window.
+    fn heads(&self, window: u32, budget: &Budget) -> Heads {
+        let in_blocks = |bytes: Bytes| bytes.0.div_ceil(budget.block_bytes.max(1));
+        let least = in_blocks(HEAD_LEAST);
+        match in_blocks(self.limits.bytes) {
+            0 => {
+                let servers = u64::from(window / WINDOW).clamp(1, budget.servers.max(1));
+                let most = least.max(budget.depth.saturating_mul(servers));
+                Heads { least, most }
+            }
+            most => Heads { least: most, most },
+        }
     }
 
     /// A run stands still while another one lacks room: its files are given up.
@@ -198,11 +211,21 @@ impl FilesAhead {
     }
 }
 
-/// Blocks fetched of a file of so many bytes, `most` at most; of one whose size is not known, as many as of any. No
-/// file takes more than a quarter of the budget.
-fn blocks_of(bytes: u64, habit: &Habit, most: u64, budget: &Budget) -> u64 {
-    let in_blocks = |bytes: u64| bytes.div_ceil(budget.block_bytes.max(1));
-    let blocks = if bytes == 0 { most } else { in_blocks(bytes) };
+/// Blocks of a file's head: of one of which little is known, and of any.
+#[derive(Clone, Copy, Debug)]
+struct Heads {
+    least: u64,
+    most: u64,
+}
+
+/// Blocks fetched of a file of so many bytes; of one whose size is not known, the least of any head. No file takes more than
+/// a quarter of the budget.
+fn blocks_of(bytes: u64, habit: &Habit, heads: Heads, budget: &Budget) -> u64 {
+    let blocks = match bytes {
+        0 => heads.least,
+        _ => bytes.div_ceil(budget.block_bytes.max(1)),
+    };
+    let most = heads.most.min(habit.believed(heads.least));
     let parts = habit.parts(blocks, most);
     let sum = parts.iter().map(|part| part.count).sum::<u64>();
     sum.min((budget.blocks / 4).max(1))

@@ -93,6 +93,10 @@ impl Seen {
         self.runs().find(|run| run.first == 0)
     }
 
+    fn is_whole(&self) -> bool {
+        self.head().is_some_and(|run| run.count >= self.blocks)
+    }
+
     fn tail(&self) -> Option<Run> {
         self.runs()
             .find(|run| run.first > 0 && run.end() >= self.blocks)
@@ -141,6 +145,8 @@ impl Anchor {
 pub(crate) struct Habit {
     /// Blocks of the head: [`WHOLE`] to the end, or 0.
     head: u64,
+    /// Of the longest file that was read to its end.
+    longest: u64,
     middle: Option<(Anchor, Middle)>,
     /// Blocks of the tail, or 0.
     tail: u64,
@@ -150,6 +156,15 @@ pub(crate) struct Habit {
 pub(crate) type Parts = [Run; 3];
 
 impl Habit {
+    /// Blocks of a file that its programs are believed to read: twice as many as of any that they read to the end, and
+    /// `least` of one of which nothing is known.
+    pub(crate) fn believed(&self, least: u64) -> u64 {
+        match self.head {
+            WHOLE => self.longest.saturating_mul(2).max(least),
+            length => length.max(least),
+        }
+    }
+
     /// Whether programs read on behind the first so many blocks.
     pub(crate) fn reads_behind(&self, blocks: u64) -> bool {
         self.head > blocks
@@ -247,8 +262,10 @@ impl Habits {
             0 => self.seen.iter().filter(|seen| seen.is_begun()).collect(),
             _ => votes,
         };
+        let wholes = votes.iter().filter(|seen| seen.is_whole());
         Habit {
             head: head(&votes),
+            longest: wholes.map(|seen| seen.blocks).max().unwrap_or(0),
             middle: middle(&votes),
             tail: tail(&votes),
         }
@@ -270,7 +287,7 @@ fn half_of(mut lengths: Vec<u64>) -> u64 {
 fn head(votes: &[&Seen]) -> u64 {
     let heads: Vec<(u64, bool)> = votes
         .iter()
-        .filter_map(|seen| seen.head().map(|run| (run.count, run.count >= seen.blocks)))
+        .filter_map(|seen| seen.head().map(|run| (run.count, seen.is_whole())))
         .collect();
     if heads.is_empty() || !is_half(heads.len(), votes) {
         return 0;

@@ -39,6 +39,11 @@ pub(crate) fn rank(file: u32, files: u32) -> u32 {
     file * 11 % files
 }
 
+/// So many of the default disks.
+fn disks(servers: u32) -> Profile {
+    Profile::default().with_servers(servers).unwrap()
+}
+
 impl Driver {
     /// Folders of so many files each, none of them listed. Files are numbered through.
     pub(crate) fn new(method: &str, files: u32, memory: u64) -> Self {
@@ -48,15 +53,21 @@ impl Driver {
 
     /// The same, of files of so many blocks.
     pub(crate) fn of(method: &str, lengths: Vec<u64>, memory: u64) -> Self {
-        Self::made(1, "online", method, lengths, memory)
+        Self::made(disks(1), "online", method, lengths, memory)
     }
 
     /// The same, on a device that works on so many requests at once, of costs that are known: time stands still.
     pub(crate) fn on(servers: u32, method: &str, lengths: Vec<u64>, memory: u64) -> Self {
-        Self::made(servers, "given", method, lengths, memory)
+        Self::made(disks(servers), "given", method, lengths, memory)
     }
 
-    fn made(servers: u32, measure: &str, method: &str, lengths: Vec<u64>, memory: u64) -> Self {
+    /// The same, on a store that works on so many requests at once.
+    pub(crate) fn on_store(servers: u32, method: &str, lengths: Vec<u64>, memory: u64) -> Self {
+        let store = disks(servers).with_most(4 * servers);
+        Self::made(store, "given", method, lengths, memory)
+    }
+
+    fn made(profile: Profile, measure: &str, method: &str, lengths: Vec<u64>, memory: u64) -> Self {
         let mut settings = preset::find("mount")
             .unwrap()
             .settings(Bytes(memory))
@@ -76,7 +87,7 @@ impl Driver {
         };
         driver.input(Input::Device {
             device: DeviceId(0),
-            profile: Profile::default().with_servers(servers).unwrap(),
+            profile,
         });
         for (file, blocks) in (0..).zip(driver.lengths.clone()) {
             driver.input(Input::File {
@@ -113,10 +124,16 @@ impl Driver {
     }
 
     pub(crate) fn list(&mut self, folder: u32, files: u32) {
+        let lengths = self.lengths.clone();
+        self.list_as(folder, files, |file| PAGE * lengths[file as usize]);
+    }
+
+    /// The same, with sizes of the test's choice.
+    pub(crate) fn list_as(&mut self, folder: u32, files: u32, bytes: impl Fn(u32) -> u64) {
         let entry = |file| Entry {
             name_rank: rank(file, files),
             inode: inode(file, files).into(),
-            bytes: PAGE * self.lengths[file as usize],
+            bytes: bytes(file),
         };
         self.input(Input::Folder {
             folder: FolderId(folder),

@@ -32,9 +32,9 @@ fn batches_double_as_half_is_used_and_lie_in_inode_order() {
 }
 
 #[test]
-fn on_several_servers_the_window_is_full_after_each_file() {
+fn on_a_store_the_window_is_full_after_each_file() {
     let lengths = vec![2; 200];
-    let mut driver = Driver::on(8, "directory", lengths, 64 << 20);
+    let mut driver = Driver::on_store(8, "directory", lengths, 64 << 20);
     driver.list(0, 200);
     driver.walk(0..3);
     let mut window = 4;
@@ -45,6 +45,45 @@ fn on_several_servers_the_window_is_full_after_each_file() {
     }
     assert!(window >= 64, "{window}");
     assert_eq!(driver.used_and_wasted(), [57, 0]);
+}
+
+#[test]
+fn a_size_that_is_not_known_takes_no_room_from_files_whose_size_is() {
+    for bytes in [0, 100 << 20] {
+        let mut driver = Driver::on_store(16, "directory", vec![1; 3000], 64 << 20);
+        driver.list_as(0, 3000, |_| bytes);
+        let mut most = 0;
+        for file in 0..1000 {
+            driver.walk([file]);
+            most = most.max(driver.ahead.len());
+        }
+        assert!(most >= 64, "{most} ahead, {bytes} bytes told");
+    }
+}
+
+#[test]
+fn a_long_file_among_short_ones_has_a_short_head() {
+    let lengths = (0..100).map(|file| if file % 20 == 19 { 25_000 } else { 1 });
+    let mut driver = Driver::on_store(16, "directory", lengths.collect(), 256 << 20);
+    driver.list(0, 100);
+    driver.walk_reading(0..100, |_| vec![(0, 1)]);
+    let fetched: u64 = driver.sent.iter().map(|f| u64::from(f.extent.count)).sum();
+    println!("{fetched} blocks");
+    // 64 blocks are the least of a head.
+    assert!(fetched < 100 + 5 * 100, "{fetched} blocks for 100");
+}
+
+#[test]
+fn a_head_is_as_short_as_the_user_says() {
+    let mut driver = Driver::on_store(16, "directory(bytes=16384)", vec![100; 60], 256 << 20);
+    driver.list(0, 60);
+    driver.walk(0..20);
+    let (file, blocks) = (*driver.ahead.keys().next_back().unwrap(), 4);
+    let of_file = driver
+        .sent
+        .iter()
+        .filter(|fetch| fetch.extent.file == FileId(file));
+    assert_eq!(of_file.map(|fetch| fetch.extent.count).sum::<u32>(), blocks);
 }
 
 /// A server of the default disk reads 156 blocks in the time of a switch.

@@ -12,8 +12,8 @@
 //! open(entry 17) <---------------------/   or no program comes: closed
 //! ```
 //!
-//! Bounds: a number of names of listed folders, the least recently walked forgotten first, and of a larger folder its first
-//! names. Files
+//! Bounds: a number of names of listed folders, the least recently walked forgotten first, and of a folder with more its first
+//! ones, half as many, so that another has room. A forgotten folder is not listed again for its opens. Files
 //! are opened ahead only by request of the engine, and are closed when their folder was not walked
 //! for [`IDLE`], so that no deleted file keeps its space and no source stays busy.
 
@@ -23,7 +23,7 @@ use std::hash::Hash;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use forerun_core::next_file::Entry;
+use forerun_core::next_file::{Entry, HEAD_LEAST};
 use forerun_core::{Engine, FolderId, ReaderId};
 use forerun_io::{Driver, Folder, Reader};
 
@@ -285,19 +285,26 @@ impl<K: Eq + Hash, F> State<K, F> {
             forgotten.push(walked);
         }
         for walked in &forgotten {
-            self.nodes.remove(&walked.folder.id());
+            if let Some(node) = self.nodes.remove(&walked.folder.id()) {
+                self.note_unlisted(node, UNLISTED);
+            }
         }
         forgotten
     }
 
     /// Counts an open in an unlisted folder; true once it is worth while.
     fn entered_unlisted(&mut self, parent: Node) -> bool {
-        if self.unlisted.len() >= UNLISTED_MAX && !self.unlisted.contains_key(&parent) {
+        self.note_unlisted(parent, 1) == UNLISTED
+    }
+
+    /// So many opens in an unlisted folder; and all of them.
+    fn note_unlisted(&mut self, node: Node, opens: u8) -> u8 {
+        if self.unlisted.len() >= UNLISTED_MAX && !self.unlisted.contains_key(&node) {
             self.unlisted.clear();
         }
-        let opened = self.unlisted.entry(parent).or_default();
-        *opened = opened.saturating_add(1);
-        *opened == UNLISTED
+        let opened = self.unlisted.entry(node).or_default();
+        *opened = opened.saturating_add(opens);
+        *opened
     }
 }
 
@@ -309,6 +316,8 @@ pub(crate) struct Gathered {
     /// Position of the listing.
     next: u64,
     most: usize,
+    /// There are more.
+    is_cut: bool,
 }
 
 impl Gathered {
@@ -318,6 +327,7 @@ impl Gathered {
             files: (most > 0).then(Vec::new),
             next: 0,
             most,
+            is_cut: false,
         }
     }
 
@@ -328,13 +338,20 @@ impl Gathered {
         };
         if at == 0 {
             files.clear();
+            self.is_cut = false;
         } else if at != self.next {
             self.files = None;
             return;
         }
         self.next = next;
+        let Some(file) = file().filter(|_| !self.is_cut) else {
+            return;
+        };
         if files.len() < self.most {
-            files.extend(file());
+            files.push(file);
+        } else {
+            files.truncate(self.most.div_ceil(2));
+            self.is_cut = true;
         }
     }
 
@@ -352,11 +369,11 @@ fn by_name(files: &[Listed]) -> Box<[u32]> {
 }
 
 /// The files in the engine's form. The kernel asks for attributes of a folder's first names,
-/// and of others when they are looked up: an unknown size is taken to be the largest of the others.
-/// Where it is larger, its end is not fetched ahead; without it the engine would keep room for 256
-/// KiB.
+/// and of others when they are looked up: an unknown size is taken to be the largest of the others, if that is less than
+/// the room that the engine keeps for one that is not known. Where it is larger, its end is not fetched ahead.
 fn entries(files: &[Listed]) -> Arc<[Entry]> {
     let largest = files.iter().map(|file| file.bytes).max().unwrap_or(0);
+    let largest = largest.min(HEAD_LEAST.0);
     let mut entries: Vec<Entry> = files
         .iter()
         .map(|file| Entry {
@@ -388,19 +405,25 @@ mod tests {
     }
 
     #[test]
-    fn of_more_names_than_are_kept_the_first_are() {
-        let mut gathered = Gathered::new(3);
+    fn of_more_names_than_are_kept_the_first_half_are() {
+        let mut gathered = Gathered::new(5);
         let listed = |at: u64| Listed {
             name: at.to_string().into(),
             inode: at,
             bytes: 1,
         };
-        for at in 0..10 {
-            gathered.add(at, at + 1, || (at != 1).then(|| listed(at)));
+        for (names, kept) in [
+            (6, vec![0, 2, 3, 4, 5]),
+            (7, vec![0, 2, 3]),
+            (90, vec![0, 2, 3]),
+        ] {
+            for at in 0..names {
+                gathered.add(at, at + 1, || (at != 1).then(|| listed(at)));
+            }
+            let files = gathered.files.as_ref().unwrap();
+            let inodes: Vec<u64> = files.iter().map(|file| file.inode).collect();
+            assert_eq!(inodes, kept, "{names}");
         }
-        let files = gathered.take().unwrap();
-        let inodes: Vec<u64> = files.iter().map(|file| file.inode).collect();
-        assert_eq!(inodes, [0, 2, 3]);
         let mut passed_over = Gathered::new(3);
         passed_over.add(0, 1, || Some(listed(0)));
         passed_over.add(5, 6, || Some(listed(5)));
@@ -431,6 +454,9 @@ mod tests {
         for node in 0..10_000 {
             state.entered_unlisted(Node(node));
         }
+        // One that was forgotten to make room for others is not listed for its opens.
+        state.note_unlisted(Node(20_000), UNLISTED);
+        assert!((0..9).all(|_| !state.entered_unlisted(Node(20_000))));
         assert!(state.unlisted.len() <= UNLISTED_MAX);
     }
 }
