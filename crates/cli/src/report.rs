@@ -20,7 +20,6 @@ pub use forerun_surface::{figure, text};
 pub mod advice;
 pub mod answer;
 pub mod chart;
-pub mod claims;
 pub mod kinds;
 pub mod page;
 pub mod points;

@@ -7,7 +7,7 @@ use clap::Args as Group;
 /// `forerun report`.
 #[derive(Debug, Group)]
 pub struct Report {
-    /// Rows as JSON lines, of simulate, sweep, bench, try, trace count, reproduce or advise; - is standard input
+    /// Rows as JSON lines, of simulate, sweep, bench, try, trace count or advise; - is standard input
     #[arg(required = true, value_name = "ROWS")]
     pub rows: Vec<PathBuf>,
 

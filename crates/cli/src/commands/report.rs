@@ -90,10 +90,21 @@ fn row(line: &[u8]) -> Result<Row, String> {
     let value: Value = serde_json::from_slice(line)
         .map_err(|_| "no JSON object: rows are those of --format json".to_owned())?;
     let row = value.as_object().cloned();
+    if row.as_ref().is_some_and(is_claim) {
+        return Err(
+            "a claim of a paper: `forerun-lab reproduce PAPER -o DIR` writes a page of those"
+                .to_owned(),
+        );
+    }
     row.as_ref().map_or(Ok(()), kinds::check)?;
     row.filter(is_known).ok_or_else(|| {
-        "no row of simulate, sweep, bench, try, trace count, reproduce or advise: it has neither a preset with its time, nor a policy with \
-         its miss ratio, nor a claim of a paper"
+        "no row of simulate, sweep, bench, try, trace count or advise: it has neither a preset with its time, nor a policy with \
+         its miss ratio"
             .to_owned()
     })
+}
+
+/// Whether a row is one of forerun-lab.
+fn is_claim(row: &Row) -> bool {
+    row.contains_key("paper") && row.contains_key("claim")
 }

@@ -13,7 +13,6 @@ use super::points::Row;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Kind {
     Number,
-    Numbers,
     Text,
     Texts,
     Truth,
@@ -25,8 +24,6 @@ impl Kind {
         let is_number = |value: &Value| value.as_f64().is_some_and(|number| number >= 0.0);
         match (self, value) {
             (_, Value::Null) => true,
-            (Self::Numbers, Value::Array(all)) => all.iter().all(Value::is_number),
-            (Self::Numbers, one) => one.is_number(),
             (Self::Texts, Value::Array(all)) => all.iter().all(Value::is_string),
             (Self::Texts, _) => false,
             (Self::Number, value) => is_number(value),
@@ -39,7 +36,6 @@ impl Kind {
     fn accepted(self) -> &'static str {
         match self {
             Self::Number => "a number of at least 0",
-            Self::Numbers => "a number, or a list of numbers",
             Self::Text => "text",
             Self::Texts => "a list of texts",
             Self::Truth => "true or false",
@@ -73,7 +69,6 @@ const KINDS: &[(Kind, &[&str])] = &[
             "cache_objects",
         ],
     ),
-    (Kind::Numbers, &["published", "measured"]),
     (
         Kind::Text,
         &[
@@ -85,9 +80,6 @@ const KINDS: &[(Kind, &[&str])] = &[
             "workload",
             "pattern",
             "bound_kind",
-            "paper",
-            "claim",
-            "verdict",
             "error",
         ],
     ),
@@ -138,15 +130,11 @@ mod tests {
             ),
             (json!({"settings": []}), "settings is []: must be an object"),
             (
-                json!({"measured": [1, "2"]}),
-                "measured is [1,\"2\"]: must be a number, or a list of numbers",
-            ),
-            (
                 json!({"advice": "x"}),
                 "advice is \"x\": must be a list of texts",
             ),
             (
-                json!({"preset": "a", "elapsed_ns": 1.5, "response_p99_ns": null, "measured": -2.0, "other": [0]}),
+                json!({"preset": "a", "elapsed_ns": 1.5, "response_p99_ns": null, "other": [0]}),
                 "",
             ),
         ] {

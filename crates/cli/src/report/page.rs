@@ -1,4 +1,4 @@
-//! The page: answers first, then a section a chart, claims, and failed runs. No script, no font, no network.
+//! The page: answers first, then a section a chart, and failed runs. No script, no font, no network.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -6,7 +6,6 @@ use std::fmt::Write;
 use super::advice;
 use super::answer::{answer, smallest};
 use super::chart::{Chart, Line, Place, charts};
-use super::claims::{self, Claim};
 use super::figure::{Figure, Kind, Mark, Over, STYLE, Series};
 use super::points::{Metric, Row, SMALL_MS, is_point, points};
 use super::text::{escaped, memory, number, percent};
@@ -53,7 +52,6 @@ pub struct Drawn {
 #[must_use]
 pub fn is_known(row: &Row) -> bool {
     is_point(row)
-        || claims::is_claim(row)
         || advice::lines(row).is_some()
         || row.contains_key("error")
 }
@@ -85,7 +83,6 @@ pub fn page(report: &Report) -> (String, Vec<Drawn>) {
         let other = others.iter().find(|other| other.name == chart.name);
         section(&mut body, &mut drawn, number + 1, chart, other, report);
     }
-    papers(&mut body, &mut drawn, &report.rows);
     failed(&mut body, &report.rows);
     let title = escaped(&report.title);
     let versions: BTreeSet<&str> = report
@@ -433,56 +430,6 @@ fn compared(body: &mut String, chart: &Chart, other: &Chart, name: &str) {
         rows,
         2,
     );
-}
-
-/// Claims of papers, those published beside ours.
-fn papers(body: &mut String, drawn: &mut Vec<Drawn>, rows: &[Row]) {
-    let all: Vec<Claim> = rows
-        .iter()
-        .filter(|row| claims::is_claim(row))
-        .map(Claim::of)
-        .collect();
-    for (paper, claims) in claims::by_paper(&all) {
-        let met = claims
-            .iter()
-            .filter(|claim| claim.verdict.starts_with("met"))
-            .count();
-        let _ = write!(
-            body,
-            "<h2>{}: {met} of {} claims are met</h2>\n<div class=\"figures\"><figure>{}<figcaption>Circles are met, squares \
-             differ; quotients beyond the scale are at its ends.</figcaption></figure></div>\n",
-            escaped(paper),
-            claims.len(),
-            claims::svg(paper, &claims, false)
-        );
-        drawn.push(Drawn {
-            file: format!("claims-{}", slug(paper)),
-            svg: claims::svg(paper, &claims, true),
-            csv: claims::csv(&claims),
-        });
-        let list = |numbers: &[f64]| {
-            numbers
-                .iter()
-                .map(|one| number(*one))
-                .collect::<Vec<_>>()
-                .join(", ")
-        };
-        let rows = claims.iter().map(|claim| {
-            let (published, ours) = (list(&claim.published), list(&claim.measured));
-            vec![
-                format!("{}: {}", claim.id, claim.what),
-                published,
-                ours,
-                claim.verdict.clone(),
-            ]
-        });
-        table(
-            body,
-            &["claim", "published", "ours", "verdict"],
-            rows.collect(),
-            1,
-        );
-    }
 }
 
 /// Runs that failed; of a sweep's those that no row gives a result of, each once.
