@@ -11,8 +11,6 @@
 //! Tests hold that each message of forerun's own stands in its sources, that each message by which a mount is refused
 //! has an entry, and that the page is this table.
 
-use std::fmt::Write as _;
-
 /// A message.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
@@ -486,25 +484,4 @@ pub fn as_text(entry: &Entry) -> String {
         ..
     } = entry;
     format!("{code}: {printed}\n  cause   {cause}\n  remedy  {remedy}\n")
-}
-
-/// All entries as sections of docs/TROUBLESHOOTING.md.
-#[must_use]
-pub fn as_page() -> String {
-    let mut page = String::new();
-    for entry in LIST {
-        let Entry {
-            code,
-            printed,
-            by,
-            cause,
-            remedy,
-        } = entry;
-        let said = match by {
-            Forerun | Others => format!("```text\n{printed}\n```"),
-            Seen => format!("*{printed}.*"),
-        };
-        let _ = write!(page, "\n### {code}\n\n{said}\n\n{cause} {remedy}\n");
-    }
-    page
 }

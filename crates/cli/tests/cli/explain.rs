@@ -1,10 +1,11 @@
 //! `forerun explain`, its table, and the page that is made from it.
 
 use std::collections::BTreeSet;
+use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use forerun::explain::{By, LIST, as_page, find};
+use forerun::explain::{By, Entry, LIST, find};
 
 use super::{forerun, output_of};
 
@@ -134,6 +135,26 @@ fn each_message_by_which_a_mount_is_refused_has_an_entry() {
         }
     }
     assert!(seen >= 10, "{seen}");
+}
+
+/// All entries as sections of docs/TROUBLESHOOTING.md.
+fn as_page() -> String {
+    let mut page = String::new();
+    for entry in LIST {
+        let Entry {
+            code,
+            printed,
+            by,
+            cause,
+            remedy,
+        } = entry;
+        let said = match by {
+            By::Forerun | By::Others => format!("```text\n{printed}\n```"),
+            By::Seen => format!("*{printed}.*"),
+        };
+        write!(page, "\n### {code}\n\n{said}\n\n{cause} {remedy}\n").unwrap();
+    }
+    page
 }
 
 #[test]
