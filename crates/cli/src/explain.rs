@@ -431,18 +431,23 @@ pub const LIST: &[Entry] = &[
 ];
 
 impl Entry {
-    /// Whether a message is this one: its fixed parts, in their order.
+    /// Whether a message is this one: its fixed parts, in their order. A symptom has words of every day, and is meant
+    /// by the whole of it alone.
     #[must_use]
     pub fn is(&self, message: &str) -> bool {
-        let mut rest = message;
-        self.by != Seen
-            && self.parts().all(|part| match rest.find(part) {
-                Some(at) => {
-                    rest = &rest[at + part.len()..];
-                    true
-                }
-                None => false,
-            })
+        let mut rest = message.trim();
+        if self.by == Seen {
+            return rest
+                .trim_end_matches('.')
+                .eq_ignore_ascii_case(self.printed);
+        }
+        self.parts().all(|part| match rest.find(part) {
+            Some(at) => {
+                rest = &rest[at + part.len()..];
+                true
+            }
+            None => false,
+        })
     }
 
     /// The parts of the message that do not vary.

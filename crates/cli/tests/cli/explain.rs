@@ -204,3 +204,16 @@ fn a_code_and_a_pasted_message_are_answered_alike() {
             .contains("\"nonsense\": neither a code nor a message")
     );
 }
+
+#[test]
+fn each_entry_of_the_list_is_found_by_its_code_and_by_its_text() {
+    for line in output_of("explain").lines() {
+        let (code, printed) = line.split_once(' ').unwrap();
+        let of = |wanted: &str| find(wanted).iter().any(|entry| entry.code == code);
+        assert!(of(code) && of(printed.trim()), "{line}");
+        assert!(of(&format!(" {}.", printed.trim())), "{line}");
+    }
+    // A symptom is no part of a message.
+    let pasted = "a program hangs, and cannot be killed, said one";
+    assert!(find(pasted).is_empty());
+}
