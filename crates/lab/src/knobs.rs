@@ -186,6 +186,13 @@ impl Knobs {
         ))
     }
 
+    /// Those that runs of a paper have. Others would be said of it, and leave its notes out, without an effect.
+    #[must_use]
+    pub fn of(&self, paper: &str) -> Self {
+        let own = self.0.iter().filter(|(name, _)| is_of(name, paper));
+        Self(own.map(|(name, value)| (*name, value.clone())).collect())
+    }
+
     /// Whether a condition was changed: a seed alone changes none.
     #[must_use]
     pub(crate) fn is_experiment(&self) -> bool {
@@ -293,10 +300,17 @@ pub(crate) fn reclaim(
     Ok(reclaim)
 }
 
+/// Whether runs of a paper have a knob; of a text such as `expiry=60s` that of its name.
+#[must_use]
+pub fn is_of(text: &str, paper: &str) -> bool {
+    let name = text.split('=').next().unwrap_or_default();
+    let knob = LIST.iter().find(|knob| knob.name == name);
+    knob.is_some_and(|knob| knob.papers.contains(&paper))
+}
+
 /// Whether runs of a paper are drawn from a seed.
 pub(crate) fn has_seed(paper: &str) -> bool {
-    let seed = LIST.iter().find(|knob| knob.name == SEED);
-    seed.is_some_and(|knob| knob.papers.contains(&paper))
+    is_of(SEED, paper)
 }
 
 fn is_time(knob: &str) -> bool {
@@ -391,6 +405,19 @@ mod tests {
                 .unwrap()
                 .starts_with("read-miss: li04 has seed, run")
         );
+    }
+
+    #[test]
+    fn each_paper_has_the_conditions_of_its_own_runs() {
+        let mut knobs = Knobs::default();
+        for text in ["pages=12MiB", "think=10us", "seed=3"] {
+            knobs.set(text).unwrap();
+        }
+        assert_eq!(knobs.of("wu10").to_string(), "pages=12582912 think=10000");
+        assert_eq!(knobs.of("li05").to_string(), "seed=3");
+        assert!(!knobs.of("li05").is_experiment());
+        assert_eq!(knobs.of("kimbrel96"), Knobs::default());
+        assert!(is_of("think=10us", "wu10") && !is_of("think=10us", "baek09"));
     }
 
     #[test]

@@ -388,7 +388,8 @@ impl Paper {
             lab: Lab::default(),
             perform,
         };
-        (runs.lab.is_sample, runs.lab.with) = (wanted.is_sample, wanted.with.clone());
+        runs.lab.is_sample = wanted.is_sample;
+        runs.lab.with = wanted.with.of(self.name);
         let mut all = Reproduction::default();
         for claim in self.claims()?.claims {
             if !named(&claim.id) {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::rows::{cells, has_notices, head, summary};
+use crate::rows::{cells, has_notices, head, measured_with, summary};
 use crate::{Chart, Reproduction, Shown, Table, Verdict};
 
 use super::drawing;
@@ -25,9 +25,9 @@ const TABLE_END: &str = "</table></div>\n";
 /// Tables of more rows than this are folded up.
 const ROWS_MAX: usize = 12;
 
-/// The page.
+/// The page of a paper, of its source, and of the conditions that were changed, as they were told.
 #[must_use]
-pub fn html(paper: &str, source: &str, all: &Reproduction) -> String {
+pub fn html(paper: &str, source: &str, with: &[&str], all: &Reproduction) -> String {
     let mut page = format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <title>forerun-lab reproduce {0}</title>\n<style>{STYLE}{3}</style>\n</head>\n<body>\n\
@@ -37,6 +37,9 @@ pub fn html(paper: &str, source: &str, all: &Reproduction) -> String {
         env!("CARGO_PKG_VERSION"),
         figure::STYLE
     );
+    if let Some(with) = measured_with(with) {
+        let _ = writeln!(page, "<p>{}</p>", escaped(&with));
+    }
     page += "<h2>Claims</h2>\n";
     claims(&mut page, all);
     let charts = || all.exhibits.iter().flat_map(|shown| &shown.charts);

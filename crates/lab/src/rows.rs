@@ -22,6 +22,12 @@ pub fn summary(all: &Reproduction) -> String {
     format!("claims: {}; {}", verdicts.len(), counts.join("; "))
 }
 
+/// The conditions that were changed, in words; none without any.
+#[must_use]
+pub fn measured_with(with: &[&str]) -> Option<String> {
+    (!with.is_empty()).then(|| format!("Measured with {}.", with.join(" ")))
+}
+
 /// Whether claims were measured for more than one moment at which a free disk is noticed.
 #[must_use]
 pub fn has_notices(all: &Reproduction) -> bool {

@@ -133,7 +133,7 @@ fn the_figure_over_the_places_of_a_drive_is_drawn() {
     };
     let paper = reproduce::find("li04").unwrap();
     let all = paper.reproduce(&wanted, &mut one_by_one).unwrap();
-    let page = reproduce::page::html("li04", "a paper", &all);
+    let page = reproduce::page::html("li04", "a paper", &[], &all);
     assert_eq!(page.matches("<svg").count(), 2);
 }
 

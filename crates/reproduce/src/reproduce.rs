@@ -14,8 +14,10 @@ use forerun::failure::Failure;
 use forerun::files::NewFile;
 use forerun::{progress, terminal};
 use forerun_lab::Notice;
-use forerun_lab::knobs::Knobs;
-use forerun_lab::rows::{Counts, OVERVIEW, cells, fitted, head, note, reason, summary};
+use forerun_lab::knobs::{Knobs, is_of};
+use forerun_lab::rows::{
+    Counts, OVERVIEW, cells, fitted, head, measured_with, note, reason, summary,
+};
 use forerun_lab::{
     Broken, Figures, Finding, Measured, Paper, Reproduction, Wanted, page, published, threads,
 };
@@ -61,7 +63,7 @@ pub(crate) fn run(
             notices: notices(args),
             only: only.clone(),
             exhibits: report.is_some(),
-            with: with.clone(),
+            with: with.of(paper.name),
             is_sample: false,
         };
         let mut kept = Kept::of(
@@ -78,16 +80,18 @@ pub(crate) fn run(
                 format!("{}\n\n", paper.name),
             ),
         };
+        let told = args.with.iter().map(String::as_str);
+        let told: Vec<&str> = told.filter(|text| is_of(text, paper.name)).collect();
         let text = match args.format {
-            ListFormat::Table => table(&all, &args.with),
-            ListFormat::Json => lines(paper.name, &all, &args.with),
+            ListFormat::Table => table(&all, &told),
+            ListFormat::Json => lines(paper.name, &all, &told),
         };
         let text = format!("{gap}{heading}{text}");
         out.write_all(text.as_bytes())
             .map_err(|e| Failure::output(&e))?;
         if let Some(file) = report {
             let claims = paper.claims().map_err(|e| broken(&e))?;
-            file.write(page::html(paper.name, &claims.source, &all).as_bytes())?;
+            file.write(page::html(paper.name, &claims.source, &told, &all).as_bytes())?;
         }
         kept.remove();
     }
@@ -210,7 +214,7 @@ fn papers(args: &Reproduce) -> Result<Vec<(&'static Paper, Vec<String>)>, Failur
     Ok(papers)
 }
 
-fn table(all: &Reproduction, with: &[String]) -> String {
+fn table(all: &Reproduction, with: &[&str]) -> String {
     let mut table = Table::new();
     table
         .load_preset(presets::NOTHING)
@@ -220,10 +224,7 @@ fn table(all: &Reproduction, with: &[String]) -> String {
     for finding in &all.findings {
         table.add_row(cells(finding));
     }
-    let conditions = match with {
-        [] => String::new(),
-        with => format!("Measured with {}.\n", with.join(" ")),
-    };
+    let conditions = measured_with(with).map_or(String::new(), |with| with + "\n");
     format!("{}\n{}\n{conditions}", lines_of(&table), summary(all))
 }
 
@@ -232,7 +233,7 @@ fn width() -> u16 {
     terminal::columns().map_or(WIDTH, |columns| columns.max(NARROWEST))
 }
 
-fn lines(paper: &str, all: &Reproduction, with: &[String]) -> String {
+fn lines(paper: &str, all: &Reproduction, with: &[&str]) -> String {
     let line = |finding| {
         let mut row = json_of(paper, finding);
         if !with.is_empty() {

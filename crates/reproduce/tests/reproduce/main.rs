@@ -311,6 +311,24 @@ fn a_condition_changes_the_runs_that_have_it_and_stands_beside_the_result() {
 }
 
 #[test]
+fn each_paper_and_its_page_have_the_conditions_of_its_own_runs() {
+    let folder = Folder::new();
+    let (with, out) = (
+        "--with think=10us --with run=2s --with seed=1",
+        folder.name("out"),
+    );
+    let printed = output_of(&format!("reproduce li04 wu10 --only C1,W1 {with} -o {out}"));
+    for told in ["Measured with run=2s seed=1.", "Measured with think=10us."] {
+        assert_eq!(printed.matches(told).count(), 1, "{printed}");
+    }
+    let page = |name: &str| fs::read_to_string(folder.path("out").join(name)).unwrap();
+    assert!(page("li04.html").contains("<p>Measured with run=2s seed=1.</p>"));
+    assert!(page("wu10.html").contains("<p>Measured with think=10us.</p>"));
+    output_of(&format!("reproduce wu10 --only W1 -o {out}"));
+    assert!(!page("report.html").contains("Measured with"));
+}
+
+#[test]
 fn a_paper_there_is_not_is_refused() {
     refused("reproduce kimbrel95").stderr_eq(str![[r#"
 error: invalid value 'kimbrel95' for '<PAPER>...': no such paper; there is li04, li05, wu10, kimbrel96, baek09
