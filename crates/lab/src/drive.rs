@@ -166,13 +166,13 @@ impl DriveRun {
         Ok(DriveReport::of(&report, self.until))
     }
 
-    /// Its requests to the drive, in order.
+    /// Its requests to the drive, in order, with conditions changed.
     ///
     /// # Errors
     /// As [`perform`](Self::perform).
-    pub fn fetches(&self) -> Result<Vec<Fetched>, Broken> {
+    pub fn fetches(&self, with: &Knobs) -> Result<Vec<Fetched>, Broken> {
         let mut fetches = Fetches::default();
-        self.recorded(&Knobs::default(), &mut fetches)?;
+        self.recorded(with, &mut fetches)?;
         Ok(fetches.all)
     }
 

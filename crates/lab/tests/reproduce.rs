@@ -388,6 +388,73 @@ fn random_reads_in_between_interrupt_legacy_readahead_alone() {
     assert!(legacy > 2 * on_demand, "{rows:?}");
 }
 
+/// The whole of some claims or figures, under conditions of one's own.
+fn under(paper: &str, only: &[&str], with: &[&str]) -> Reproduction {
+    let mut wanted = Wanted {
+        only: only.iter().map(|name| (*name).to_owned()).collect(),
+        exhibits: true,
+        ..Wanted::default()
+    };
+    let mut set = with.iter();
+    set.try_for_each(|text| wanted.with.set(text)).unwrap();
+    let paper = reproduce::find(paper).unwrap();
+    paper.reproduce(&wanted, &mut threads).unwrap()
+}
+
+#[test]
+fn notes_have_no_variation_that_a_condition_overrides() {
+    let all = under(
+        "wu10",
+        &["W6", "W8", "W9"],
+        &["pages=12MiB", "reading-on=256KiB"],
+    );
+    for finding in &all.findings {
+        let one = &finding.measured[0];
+        let text = format!("{} {}", one.note, one.fit().unwrap_or_default());
+        println!("{}: {text}", finding.claim.id);
+        for part in [
+            "with 64 MiB",
+            "with 25 MiB",
+            "for 256 KiB",
+            "for 512",
+            "4 us of",
+            "100 MiB",
+        ] {
+            assert!(!text.contains(part), "{part}: {text}");
+        }
+        assert!(!text.trim_end().ends_with(';'), "{text}");
+    }
+    let note = &finding(&all.findings, "W8").measured[0].note;
+    assert!(note.contains("with 12 MiB of pages"), "{note}");
+}
+
+#[test]
+fn a_condition_of_requests_holds_for_the_figure_that_shows_them() {
+    let longest = |with: &[&str]| {
+        let all = under("wu10", &["figure-11"], with);
+        let rows = all.exhibits[0].tables.iter().flat_map(|table| &table.rows);
+        rows.map(|row| row[2].parse::<u32>().unwrap()).max()
+    };
+    assert_eq!(
+        (longest(&[]), longest(&["request=64KiB"])),
+        (Some(128), Some(16))
+    );
+}
+
+#[test]
+fn a_batch_that_is_set_replaces_the_searched_ones_and_none_of_a_claim_about_batches() {
+    let numbers = |with: &[&str]| {
+        let all = under("kimbrel96", &["K4", "K15"], with).findings;
+        let of = |id: &str| finding(&all, id).measured[0].clone();
+        (of("K4"), of("K15").figures)
+    };
+    let (searched, over_batches) = numbers(&[]);
+    let (set, under_one) = numbers(&["batch=16"]);
+    assert!(searched.fit().is_some() && set.fit().is_none());
+    assert_ne!(searched.figures, set.figures);
+    assert_eq!(over_batches, under_one);
+}
+
 #[test]
 fn every_claim_and_every_figure_of_wu10_has_a_name() {
     let items = reproduce::find("wu10").unwrap().items().unwrap();

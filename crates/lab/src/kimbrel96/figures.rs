@@ -107,10 +107,11 @@ fn chart(lab: &mut Lab, methods: &[&'static str], trace: &'static str, arrays: &
 
 fn searched_chart(lab: &mut Lab) -> Chart {
     let mut bars: Vec<Bar> = Vec::new();
+    let searched = searched_aggressive(lab);
     for disks in 1..=4 {
         for (method, policy) in [
             (HORIZON, HORIZON.to_owned()),
-            (AGGRESSIVE, searched_aggressive(disks)),
+            (AGGRESSIVE, searched(disks)),
             (REVERSE, searched_reverse(disks)),
         ] {
             bars.push(bar(method, disks, &lab.run(SYNTH, &policy, disks)));

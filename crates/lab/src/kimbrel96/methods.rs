@@ -1,6 +1,7 @@
 //! The methods as they are run: with which parameters, on which traces and arrays.
 
 use super::super::Bar;
+use super::super::knobs::BATCH;
 use super::super::lab::Lab;
 use forerun_sim::hinted::host::HostReport;
 
@@ -70,9 +71,18 @@ fn of<T: Copy>(table: &[T], disks: u16, none: T) -> T {
     table.get(row.min(last)).copied().unwrap_or(none)
 }
 
-/// Aggressive on `synth` in the searched batches.
-pub(super) fn searched_aggressive(disks: u16) -> String {
-    format!("aggressive(batch_blocks={})", of(&BATCHES, disks, 4))
+/// Whether aggressive has a batch that was set, in place of those of Table 6 and the searched ones.
+pub(super) fn is_batch_set(lab: &Lab) -> bool {
+    lab.with.number(BATCH).is_some()
+}
+
+/// Aggressive on `synth` in the searched batches, or in that which was set.
+pub(super) fn searched_aggressive(lab: &Lab) -> impl Fn(u16) -> String + Copy + use<> {
+    let is_set = is_batch_set(lab);
+    move |disks| match is_set {
+        true => AGGRESSIVE.to_owned(),
+        false => format!("aggressive(batch_blocks={})", of(&BATCHES, disks, 4)),
+    }
 }
 
 /// Reverse aggressive on `synth` with the searched parameters.

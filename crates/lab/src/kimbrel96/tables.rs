@@ -112,13 +112,14 @@ pub(super) const SELECT_NOTE: &str = "postgres-select twice: with the 79.2 s of 
      7.9 s it does.";
 
 fn table_2(lab: &mut Lab, shown: &mut Shown) {
+    let searched = searched_aggressive(lab);
     let mut part = |trace: &'static str, published: &[(u16, [f64; 4])]| {
         let row = |(disks, published): &(u16, [f64; 4])| {
             let mut row = vec![disks.to_string()];
             row.extend(published.map(|s| format!("{s:.1}")));
             let mut policies = vec![HORIZON.to_owned(), AGGRESSIVE.to_owned()];
             if trace == SYNTH {
-                policies.push(searched_aggressive(*disks));
+                policies.push(searched(*disks));
             }
             for policy in policies {
                 row.push(format!(

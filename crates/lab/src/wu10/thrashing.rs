@@ -4,6 +4,7 @@ use forerun_core::Bytes;
 
 use super::super::Answer;
 use super::super::drive::DriveReport;
+use super::super::knobs;
 use super::super::lab::Lab;
 use super::super::numbers::{answer, rounded};
 use super::scenes::{BOTH, Bench, CLIENTS, MEMORY};
@@ -12,11 +13,11 @@ use super::scenes::{BOTH, Bench, CLIENTS, MEMORY};
 const STEP: u64 = 10;
 /// From here on both disks are at their limit.
 const FULL_LOAD: u64 = 120;
-/// Other memories in MiB, for notes; none in a sample.
+/// Other memories in MiB, for notes.
 const MEMORIES: [u64; 3] = [64, 25, 12];
 
 fn memories(lab: &Lab) -> &'static [u64] {
-    if lab.is_sample { &[] } else { &MEMORIES }
+    if lab.has_notes() { &MEMORIES } else { &[] }
 }
 
 /// The kernel with 128 MB, on a drive as it is sold.
@@ -66,13 +67,17 @@ pub(super) fn w8(lab: &mut Lab) -> Answer {
         })
         .collect();
     let thrashes = BOTH.map(|preset| thrashes_at(&series(lab, preset, MEMORY)));
-    let note = format!(
-        "{on_demand:.1} over {legacy:.1} MB/s in the best ten seconds of {CLIENTS}, with 100 MiB of pages (the paper: 15 \
-         over 5). Blocks are lost {} under legacy and {} under on-demand; {}",
+    let pages = lab.with.number(knobs::PAGES).unwrap_or(MEMORY.0);
+    let mut note = format!(
+        "{on_demand:.1} over {legacy:.1} MB/s in the best ten seconds of {CLIENTS}, with {} MiB of pages (the paper: 15 \
+         over 5). Blocks are lost {} under legacy and {} under on-demand",
+        rounded(pages as f64 / (1 << 20) as f64, 2),
         thrashes[0],
         thrashes[1],
-        others.join(", ")
     );
+    if !others.is_empty() {
+        note += &format!("; {}", others.join(", "));
+    }
     answer(vec![rounded(on_demand / legacy.max(1e-9), 2)], note)
 }
 
@@ -103,12 +108,15 @@ pub(super) fn w9(lab: &mut Lab) -> Answer {
         let blocks = run.fetched.0 as f64 / 4096.0;
         run.lost as f64 / blocks.max(1.0) * 100.0
     });
-    let note = format!(
-        "from {FULL_LOAD} s on. Sizes follow the memory there is for each client: {}. Under legacy {:.0} % of the \
-         blocks fetched are lost and come back one by one (the paper: about half), under on-demand {:.1} %",
-        others.join(", "),
-        shares[0],
-        shares[1],
+    let mut note = format!("from {FULL_LOAD} s on. ");
+    if !others.is_empty() {
+        let others = others.join(", ");
+        note += &format!("Sizes follow the memory there is for each client: {others}. ");
+    }
+    note += &format!(
+        "Under legacy {:.0} % of the blocks fetched are lost and come back one by one (the paper: about half), under \
+         on-demand {:.1} %",
+        shares[0], shares[1],
     );
     answer(measured, note)
 }
