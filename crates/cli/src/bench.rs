@@ -15,6 +15,7 @@
 //! It measures whole runs as an application sees them. It does not profile, and does not judge:
 //! limits stand in the tests that call it.
 
+pub mod conditions;
 pub mod content;
 pub mod engine;
 pub mod kernel;

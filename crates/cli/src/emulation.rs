@@ -125,7 +125,7 @@ fn set<T>(name: &'static str, slot: &mut Option<T>, value: T) -> Result<(), Emul
 
 impl fmt::Display for EmulatedStorage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let rate = quantity::size(self.device.bytes_per_second().into());
+        let rate = quantity::typed(self.device.bytes_per_second().into());
         let switching = quantity::duration(self.device.switching());
         write!(f, "switching={switching},rate={rate}/s")?;
         if self.device.servers() != 1 {
@@ -181,10 +181,7 @@ mod tests {
         );
         let several = read("servers=8,switching=1ms,rate=300MB/s").unwrap();
         assert_eq!(several.device.servers(), 8);
-        assert_eq!(
-            several.to_string(),
-            "switching=1ms,rate=300000000B/s,servers=8"
-        );
+        assert_eq!(several.to_string(), "switching=1ms,rate=300MB/s,servers=8");
         assert_eq!(read("switching=8ms,rate=80MB/s,servers=1"), Ok(disk()));
         for wrong in ["0", "1025", "-1", "1.5", "many", ""] {
             assert_eq!(

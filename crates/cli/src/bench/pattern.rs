@@ -95,6 +95,12 @@ impl Pattern {
         name.parse().map_err(Failure::Usage)
     }
 
+    /// Its name with the parameters that were named.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
     /// Its name.
     #[must_use]
     pub fn name(&self) -> &'static str {

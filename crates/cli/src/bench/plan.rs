@@ -14,6 +14,7 @@ use forerun_core::{Bytes, Nanos, Settings};
 use forerun_sim::announce::Announced;
 use forerun_sim::workload::{self, Step, Steps, Workload};
 
+use super::conditions::Conditions;
 use super::content::Content;
 use super::pattern::{Pattern, Shape};
 use super::readers::{check_room, maps_max};
@@ -108,6 +109,8 @@ pub struct Plan {
     pub clock: Clock,
     /// Decides content and patterns.
     pub seed: u64,
+    /// Of these its rows are.
+    pub conditions: Conditions,
 }
 
 /// Reads are announced, not all of them truly.
@@ -195,6 +198,7 @@ impl Plan {
             runs: args.runs,
             clock: args.clock,
             seed: wanted.seed,
+            conditions: Conditions::of(args),
         };
         plan.check_pattern(wanted.shared)?;
         if plan.clock == Clock::Real && !plan.pattern.is_one_process() {
@@ -235,16 +239,14 @@ impl Plan {
             runs: args.runs,
             clock: args.clock,
             seed,
+            conditions: Conditions::of(args),
         })
     }
 
-    /// The name of the pattern or the workload.
+    /// The pattern or the workload, as it was typed.
     #[must_use]
     pub fn name(&self) -> &str {
-        match &self.whole {
-            Some(text) => text.split('(').next().unwrap_or(text),
-            None => self.pattern.name(),
-        }
+        self.whole.as_deref().unwrap_or(self.pattern.text())
     }
 
     /// The steps of one reader, as a workload of its own.

@@ -57,6 +57,10 @@ pub struct Row {
     pub memory_bytes: Option<u64>,
     pub memory_peak_bytes: Option<u64>,
     pub source_cache: SourceCache,
+    pub device: Option<String>,
+    pub disks: u16,
+    pub load: Option<String>,
+    pub flags: Option<String>,
     /// In JSON, and below the table: a line of CSV has no room for a list.
     #[serde(skip)]
     pub estimate: Option<Vec<DeviceEstimate>>,
@@ -73,7 +77,7 @@ impl Row {
         let most = elapsed(runs.iter().max_by_key(|run| run.elapsed));
         let run = median(runs)?;
         let ledger = run.ledger.as_ref();
-        let device = run.device;
+        let (device, conditions) = (run.device, &plan.conditions);
         let tail = run.responses.tail().filter(|_| !run.is_saturated);
         let [p50, p90, p99, p99_9, longest] =
             tail.map_or([None; 5], |tail| tail.map(|time| Some(time.0)));
@@ -118,6 +122,13 @@ impl Row {
             },
             memory_peak_bytes: ledger.map(|l| l.memory_peak.0),
             source_cache: run.source_cache,
+            device: conditions.device.clone(),
+            disks: conditions.disks,
+            load: conditions.load.clone(),
+            flags: match entrant {
+                Entrant::Engine(..) => conditions.flags.clone(),
+                Entrant::Kernel => None,
+            },
             estimate: run.estimate.clone(),
             emulated: run.emulated,
         })

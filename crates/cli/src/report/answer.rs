@@ -141,6 +141,7 @@ mod tests {
         Chart {
             name: "c".to_owned(),
             lines: lines.iter().map(line).collect(),
+            replaced: 0,
         }
     }
 

@@ -44,6 +44,8 @@ pub struct Chart {
     pub name: String,
     /// In the order of their first rows.
     pub lines: Vec<Line>,
+    /// Points that a later one with other figures replaced.
+    pub replaced: usize,
 }
 
 impl Chart {
@@ -99,6 +101,7 @@ pub fn charts(points: &[Point]) -> Vec<Chart> {
             || Chart {
                 name: point.chart.clone(),
                 lines: Vec::new(),
+                replaced: 0,
             },
         );
         let lines = &mut charts[chart].lines;
@@ -113,7 +116,9 @@ pub fn charts(points: &[Point]) -> Vec<Chart> {
         // Sizes are positive, and such floats have the order of their bits.
         let memory = point.memory.unwrap_or(0.0).to_bits();
         let seeds = of.entry((chart, line, memory)).or_default();
-        seeds.insert(&point.seed, point);
+        let before = seeds.insert(&point.seed, point);
+        let differs = |before: &Point| before.values != point.values || before.range != point.range;
+        charts[chart].replaced += usize::from(before.is_some_and(differs));
     }
     for ((chart, line, _), seeds) in of {
         let seeds: Vec<&Point> = seeds.into_values().collect();
@@ -218,5 +223,18 @@ mod tests {
         let (low, high) = estimate.interval.unwrap();
         assert!((high - 12.0 - 4.965).abs() < 0.01 && (12.0 - low - 4.965).abs() < 0.01);
         assert_eq!(places[0].values[&Metric::Throughput].interval, None);
+        assert_eq!(charts[0].replaced, 1);
+    }
+
+    #[test]
+    fn a_row_that_comes_again_with_the_same_figures_replaces_none() {
+        let points = [
+            point("a", 1.0, "1", 5.0),
+            point("a", 1.0, "1", 5.0),
+            point("b", 1.0, "1", 6.0),
+            point("b", 1.0, "1", 7.0),
+            point("b", 1.0, "1", 6.0),
+        ];
+        assert_eq!(charts(&points)[0].replaced, 2);
     }
 }

@@ -79,6 +79,8 @@ const KINDS: &[(Kind, &[&str])] = &[
             "trace",
             "workload",
             "pattern",
+            "load",
+            "flags",
             "bound_kind",
             "error",
         ],

@@ -193,6 +193,13 @@ fn section(
     report: &Report,
 ) {
     let _ = writeln!(body, "<h2>{}</h2>", escaped(&chart.name));
+    if chart.replaced > 0 {
+        let _ = writeln!(
+            body,
+            "<p>Rows that a later one of the same run replaces, with other figures: {}.</p>",
+            chart.replaced
+        );
+    }
     if let Some(best) = answer(chart, report.within) {
         let memory = best.place.memory.map_or(String::new(), |bytes| {
             format!(" with <b>{}</b> of memory", memory(bytes))

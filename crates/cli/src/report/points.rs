@@ -115,8 +115,9 @@ pub struct Point {
 }
 
 /// Columns that belong to a chart's name where they differ.
-const SURROUNDINGS: [&str; 18] = [
+const SURROUNDINGS: [&str; 19] = [
     "disks",
+    "load",
     "scheduler",
     "place",
     "regions",
@@ -140,7 +141,7 @@ const SURROUNDINGS: [&str; 18] = [
 /// of a preset.
 const OWN: [&str; 2] = ["block_bytes", "notice"];
 
-/// The column of all other flags of a simulation, which the settings of a sweep's row have.
+/// The column of all other flags of a simulation or an engine, which the settings of a sweep's row have.
 const FLAGS: &str = "flags";
 
 /// Settings that are no part of a line's name.
@@ -187,7 +188,8 @@ fn input(row: &Row) -> String {
 
 fn place(row: &Row) -> String {
     match (text(row, "device"), text(row, "clock")) {
-        (Some(device), _) => format!("{} on {device}", input(row)),
+        (Some(device), Some(clock)) => format!("{} on {device}, {clock} time", input(row)),
+        (Some(device), None) => format!("{} on {device}", input(row)),
         (None, Some(clock)) => format!("{}, {clock} time", input(row)),
         (None, None) => input(row),
     }

@@ -108,6 +108,59 @@ fn two_runs_are_compared_point_by_point() {
 }
 
 #[test]
+fn benches_under_other_conditions_are_runs_of_their_own() {
+    let folder = Folder::new();
+    let bench = |flags: &str| {
+        output_of(&format!(
+            "bench --readers 2 --clock virtual --preset forerun --format json {flags}"
+        ))
+    };
+    let disk = "--file-bytes 2MB --emulate switching=8ms,rate=80MB/s";
+    let all = [
+        disk,
+        "--file-bytes 2MB --emulate switching=1ms,rate=80MB/s",
+        "--file-bytes 1MB --emulate switching=8ms,rate=80MB/s",
+        &format!("{disk} --disks 2"),
+        &format!("{disk} --shared"),
+        &format!("{disk} --think 1ms"),
+        &format!("{disk} --depth fixed(depth_bytes=65536)"),
+        &format!("{disk} --pattern strided"),
+        &format!("{disk} --pattern strided(stride_bytes=131072)"),
+        &format!("{disk} --hints"),
+        &format!("{disk} --hints --wrong-percent 50"),
+    ];
+    let rows: String = all.iter().map(|flags| bench(flags)).collect();
+    let rows = folder.file("rows", rows.as_bytes());
+    let figures = folder.name("figures");
+    let page = page(&folder, &rows, &format!("--figures {figures}"));
+    let points: usize = fs::read_dir(figures)
+        .unwrap()
+        .map(|file| file.unwrap().path())
+        .filter(|path| path.to_string_lossy().ends_with("throughput.csv"))
+        .map(|path| fs::read_to_string(path).unwrap().lines().count() - 1)
+        .sum();
+    assert_eq!(points, all.len(), "{page}");
+    assert!(!page.contains("a later one of the same run replaces"));
+    for name in ["switching=1ms,rate=", "disks 2", "shared", "think 1ms", "wrong-percent 50", "depth fixed"] {
+        assert!(page.contains(name), "{name}: {page}");
+    }
+}
+
+#[test]
+fn rows_that_others_replace_are_counted_where_their_figures_differ() {
+    let folder = Folder::new();
+    let said = |rows: String| {
+        let rows = folder.file("rows", rows.as_bytes());
+        let page = page(&folder, &rows, "");
+        let (_, rest) = page.split_once("replaces, with other figures: ")?;
+        Some(rest.split_once('.')?.0.parse::<usize>().unwrap())
+    };
+    assert_eq!(said(rows("t") + &rows("t")), None);
+    let slower = rows("t").replace("\"reads\":1000", "\"reads\":500");
+    assert_eq!(said(slower + &rows("t")), Some(18));
+}
+
+#[test]
 fn names_of_traces_and_presets_are_text_and_nothing_else() {
     let folder = Folder::new();
     let hostile = "</title><script>alert(1)</script>\"'&<img onload=x>";
@@ -133,7 +186,8 @@ fn rows_of_other_commands_are_shown() {
     );
     let bench = folder.file("bench", bench.as_bytes());
     let drawn = page(&folder, &bench, "");
-    assert!(drawn.contains("virtual time") && drawn.contains("<rect class=\"bar\""));
+    assert!(drawn.contains("sequential on switching=8ms,rate=80MB/s, virtual time"), "{drawn}");
+    assert!(drawn.contains("<rect class=\"bar\""));
     let trace = folder.file("t", b"block,bytes\n1,1\n2,1\n1,1\n");
     let counts = output_of(&format!(
         "trace count {trace} --policy lru,opt --cache 1,2 --format json"
