@@ -13,6 +13,9 @@ use super::text::{escaped, memory, number, percent};
 /// Rows of a table from which on it is folded up.
 const FOLDED_FROM: usize = 16;
 
+/// Lines that are named of those that are compared with none.
+const NAMED_MAX: usize = 5;
+
 const PAGE: &str = ":root{color-scheme:light dark;--bg:#fff;--fg:#222;--rule:#ddd;--mark:#0072b2}\
     @media(prefers-color-scheme:dark){:root{--bg:#16181c;--fg:#e8e8e8;--rule:#3a3d42;--mark:#5cb3ee}}\
     *{box-sizing:border-box}body{background:var(--bg);color:var(--fg);font:15px/1.5 system-ui,sans-serif;max-width:1240px;\
@@ -51,23 +54,13 @@ pub struct Drawn {
 /// Whether a row can be shown.
 #[must_use]
 pub fn is_known(row: &Row) -> bool {
-    is_point(row)
-        || advice::lines(row).is_some()
-        || row.contains_key("error")
+    is_point(row) || advice::lines(row).is_some() || row.contains_key("error")
 }
 
 /// The page, and its figures.
 #[must_use]
 pub fn page(report: &Report) -> (String, Vec<Drawn>) {
-    let of = |rows: &[Row]| {
-        let rows: Vec<&Row> = rows.iter().filter(|row| is_point(row)).collect();
-        charts(&points(&rows))
-    };
-    let all = of(&report.rows);
-    let others = report
-        .against
-        .as_ref()
-        .map_or(Vec::new(), |(_, rows)| of(rows));
+    let (all, others) = both(report);
     let (mut body, mut drawn) = (String::new(), Vec::new());
     for row in &report.rows {
         if let Some(lines) = advice::lines(row) {
@@ -79,6 +72,9 @@ pub fn page(report: &Report) -> (String, Vec<Drawn>) {
         }
     }
     answers(&mut body, &all, report.within);
+    if let Some((name, _)) = &report.against {
+        unmatched(&mut body, &all, &others, name);
+    }
     for (number, chart) in all.iter().enumerate() {
         let other = others.iter().find(|other| other.name == chart.name);
         section(&mut body, &mut drawn, number + 1, chart, other, report);
@@ -103,6 +99,55 @@ pub fn page(report: &Report) -> (String, Vec<Drawn>) {
         escaped(&versions.join(", "))
     );
     (page, drawn)
+}
+
+/// The charts of the rows, and of those that they are compared with. Names have the parts that differ among all of them:
+/// those of each file alone would have no part that differs between the files.
+fn both(report: &Report) -> (Vec<Chart>, Vec<Chart>) {
+    let against = report.against.as_ref().map_or(&[][..], |(_, rows)| rows);
+    let of = |rows| <[Row]>::iter(rows).filter(|row| is_point(row));
+    let own = of(&report.rows).count();
+    let rows: Vec<&Row> = of(&report.rows).chain(of(against)).collect();
+    let points = points(&rows);
+    let (own, others) = points.split_at(own);
+    (charts(own), charts(others))
+}
+
+/// Runs of the other rows that none here is compared with, by their lines.
+fn unmatched(body: &mut String, all: &[Chart], others: &[Chart], name: &str) {
+    let has = |chart: &Chart, line: &Line, place: &Place| {
+        let own = all.iter().find(|own| own.name == chart.name);
+        own.is_some_and(|own| own.at(&line.name, place.memory).is_some())
+    };
+    let (mut missing, mut count, mut runs) = (Vec::new(), 0, 0);
+    for chart in others {
+        for (line, place) in chart.places() {
+            runs += 1;
+            if has(chart, line, place) {
+                continue;
+            }
+            count += 1;
+            let line = format!("{}: {}", chart.name, line.name);
+            if missing.last() != Some(&line) {
+                missing.push(line);
+            }
+        }
+    }
+    if count == 0 {
+        return;
+    }
+    let more = missing.len().saturating_sub(NAMED_MAX);
+    missing.truncate(NAMED_MAX);
+    let more = match more {
+        0 => String::new(),
+        more => format!("; and {more} more lines"),
+    };
+    let _ = writeln!(
+        body,
+        "<p>Not compared, for want of a run of the same name and memory here: {count} of {runs} runs of {} ({}{more}).</p>",
+        escaped(name),
+        escaped(&missing.join("; "))
+    );
 }
 
 /// The answers of all charts, which is all that most readers want.

@@ -108,6 +108,43 @@ fn two_runs_are_compared_point_by_point() {
 }
 
 #[test]
+fn runs_are_compared_under_names_of_both_files_and_the_others_are_counted() {
+    let folder = Folder::new();
+    let on = |disks: u64| {
+        rows("t").replace(
+            "{\"block_bytes",
+            &format!("{{\"disks\":{disks},\"block_bytes"),
+        )
+    };
+    let compared = |before: &[u64], after: &[u64]| {
+        let file = |name: &str, disks: &[u64]| {
+            let rows: String = disks.iter().map(|disks| on(*disks)).collect();
+            folder.file(name, rows.as_bytes())
+        };
+        let (before, after) = (file("before", before), file("after", after));
+        page(&folder, &after, &format!("--against {before}"))
+    };
+    let more = compared(&[1], &[1, 2]);
+    assert_eq!(more.matches("0 of 9 runs are faster").count(), 1, "{more}");
+    assert!(!more.contains("Not compared"), "{more}");
+    let other = compared(&[1], &[4]);
+    assert!(!other.contains("runs are faster"), "{other}");
+    let said = "Not compared, for want of a run of the same name and memory here: 9 of 9 runs of ";
+    assert!(other.contains(said), "{other}");
+    assert!(
+        other.contains("t on seagate_146gb_10k, disks 1: forerun"),
+        "{other}"
+    );
+    let fewer = compared(&[1, 2], &[2]);
+    assert!(fewer.contains("here: 9 of 18 runs of "), "{fewer}");
+    assert_eq!(
+        fewer.matches("0 of 9 runs are faster").count(),
+        1,
+        "{fewer}"
+    );
+}
+
+#[test]
 fn benches_under_other_conditions_are_runs_of_their_own() {
     let folder = Folder::new();
     let bench = |flags: &str| {
@@ -141,7 +178,14 @@ fn benches_under_other_conditions_are_runs_of_their_own() {
         .sum();
     assert_eq!(points, all.len(), "{page}");
     assert!(!page.contains("a later one of the same run replaces"));
-    for name in ["switching=1ms,rate=", "disks 2", "shared", "think 1ms", "wrong-percent 50", "depth fixed"] {
+    for name in [
+        "switching=1ms,rate=",
+        "disks 2",
+        "shared",
+        "think 1ms",
+        "wrong-percent 50",
+        "pth_bytes=65536)",
+    ] {
         assert!(page.contains(name), "{name}: {page}");
     }
 }
@@ -186,7 +230,10 @@ fn rows_of_other_commands_are_shown() {
     );
     let bench = folder.file("bench", bench.as_bytes());
     let drawn = page(&folder, &bench, "");
-    assert!(drawn.contains("sequential on switching=8ms,rate=80MB/s, virtual time"), "{drawn}");
+    assert!(
+        drawn.contains("sequential on switching=8ms,rate=80MB/s, virtual time"),
+        "{drawn}"
+    );
     assert!(drawn.contains("<rect class=\"bar\""));
     let trace = folder.file("t", b"block,bytes\n1,1\n2,1\n1,1\n");
     let counts = output_of(&format!(
