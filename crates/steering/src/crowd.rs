@@ -149,6 +149,11 @@ impl Crowd {
         }
     }
 
+    /// Nothing is to be set for a while, which says nothing of a fair queue.
+    pub fn paused(&mut self) {
+        self.trial = None;
+    }
+
     fn fail(&mut self, now: Nanos) {
         self.trial = None;
         self.rest_until = Nanos(now.0.saturating_add(self.rest.0));
@@ -274,6 +279,17 @@ mod tests {
         crowd.refused(Nanos(6 * SECOND));
         assert_eq!(seconds(&mut crowd, 7, 59, MIB, 73_000_000), [false; 59]);
         assert_eq!(seconds(&mut crowd, 66, 1, MIB, 73_000_000), [true]);
+    }
+
+    #[test]
+    fn a_pause_of_any_length_costs_no_rest() {
+        let mut crowd = crowd();
+        for at in 1..600 {
+            assert_eq!(seconds(&mut crowd, at, 1, MIB, 73_000_000), [true], "{at}");
+            crowd.paused();
+            assert!(!crowd.is_fair());
+        }
+        assert_eq!(seconds(&mut crowd, 600, 9, MIB, 73_000_000), [true; 9]);
     }
 
     #[test]

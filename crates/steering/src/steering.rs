@@ -74,8 +74,9 @@ pub trait Kernel<D> {
     /// It is closed by now, or cannot be set.
     fn set(&mut self, at: usize, event: &Ahead, wanted: Wanted) -> Result<Option<Nanos>, Cause>;
 
-    /// Lets the disks of a file system serve fairly from now on, or as before; whether they serve fairly then.
-    fn schedule(&mut self, at: usize, is_fair: bool) -> bool;
+    /// Lets the disks of a file system serve fairly from now on, or as before; whether they serve fairly then. None if they
+    /// should be fair, and nothing is to be set.
+    fn schedule(&mut self, at: usize, is_fair: bool) -> Option<bool>;
 }
 
 /// An open file.
@@ -502,10 +503,10 @@ impl<D: Clone + Default + PartialEq> Steering<D> {
         let window = readers.map(|engine| engine.windows.share()).min();
         let was_crowd = crowd.is_fair();
         let is_crowd = crowd.is_there(now, window, &self.disks[at].profile(), work);
-        if kernel.schedule(at, is_crowd) != is_crowd {
-            crowd.refused(now);
-        } else if is_crowd && !was_crowd {
-            self.counts.crowds += 1;
+        match kernel.schedule(at, is_crowd) {
+            None => crowd.paused(),
+            Some(is_fair) if is_fair != is_crowd => crowd.refused(now),
+            Some(_) => self.counts.crowds += u64::from(is_crowd && !was_crowd),
         }
     }
 

@@ -18,6 +18,8 @@ struct Notes {
     /// Whether the disks can be made fair, and are.
     can_be_fair: bool,
     is_fair: bool,
+    /// Whether nothing is to be set.
+    is_paused: bool,
     /// Longest limit that was set since it was asked last.
     longest: u32,
 }
@@ -48,9 +50,9 @@ impl Kernel<()> for Notes {
         Ok(Some(event.time))
     }
 
-    fn schedule(&mut self, _: usize, is_fair: bool) -> bool {
-        self.is_fair = is_fair && self.can_be_fair;
-        self.is_fair
+    fn schedule(&mut self, _: usize, is_fair: bool) -> Option<bool> {
+        self.is_fair = is_fair && self.can_be_fair && !self.is_paused;
+        (!is_fair || !self.is_paused).then_some(self.is_fair)
     }
 }
 
@@ -154,4 +156,20 @@ fn few_readers_and_those_of_a_scheduler_that_is_left_alone_have_windows() {
         );
         assert_eq!(load.steering.counts.crowds, 0);
     }
+}
+
+#[test]
+fn after_a_pause_a_crowd_has_its_fair_queue_at_once() {
+    let mut load = Load::new(true, true);
+    for _ in 0..3 {
+        load.second(64);
+        assert!(load.kernel.is_fair);
+        load.kernel.is_paused = true;
+        for _ in 0..5 {
+            load.second(64);
+            assert!(!load.kernel.is_fair && !load.steering.is_fair(0));
+        }
+        load.kernel.is_paused = false;
+    }
+    assert_eq!(load.steering.counts.crowds, 3);
 }

@@ -76,8 +76,8 @@ impl Kernel<u32> for Notes {
         Ok(Some(event.time))
     }
 
-    fn schedule(&mut self, _: usize, _: bool) -> bool {
-        false
+    fn schedule(&mut self, _: usize, _: bool) -> Option<bool> {
+        Some(false)
     }
 }
 

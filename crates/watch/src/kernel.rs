@@ -175,7 +175,7 @@ impl Kernel<Domain> for Running<'_> {
         Ok(Some(monotonic()))
     }
 
-    fn schedule(&mut self, at: usize, is_fair: bool) -> bool {
+    fn schedule(&mut self, at: usize, is_fair: bool) -> Option<bool> {
         let is_wanted = is_fair && !self.sets_nothing && self.has_guardian();
         let of = &mut self.file_systems[at];
         let is_set = of.schedule(is_wanted);
@@ -183,7 +183,7 @@ impl Kernel<Domain> for Running<'_> {
             // Where one disk cannot be fair, the others are as before.
             of.schedule(false);
         }
-        is_set
+        (!is_fair || !self.sets_nothing).then_some(is_set)
     }
 }
 
@@ -348,10 +348,24 @@ mod tests {
     }
 
     #[test]
+    fn in_a_pause_a_scheduler_is_neither_changed_nor_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let [fair, as_before] = [true, false].map(|is_fair| {
+            running(folder.path(), |running| {
+                running.sets_nothing = true;
+                running.schedule(0, is_fair)
+            })
+        });
+        let present = fs::read_to_string(folder.path().join(SCHEDULER)).unwrap();
+        assert_eq!((fair, as_before), (None, Some(false)));
+        assert_eq!(present, "[none] bfq\n");
+    }
+
+    #[test]
     fn a_scheduler_is_changed_only_beside_a_guardian() {
         let folder = tempfile::tempdir().unwrap();
         let is_set = running(folder.path(), |running| running.schedule(0, true));
         let present = fs::read_to_string(folder.path().join(SCHEDULER)).unwrap();
-        assert_eq!((is_set, &*present), (false, "[none] bfq\n"));
+        assert_eq!((is_set, &*present), (Some(false), "[none] bfq\n"));
     }
 }

@@ -53,8 +53,8 @@ impl Kernel<Domain> for Recorded {
         Ok(Some(event.time))
     }
 
-    fn schedule(&mut self, _: usize, _: bool) -> bool {
-        false
+    fn schedule(&mut self, _: usize, _: bool) -> Option<bool> {
+        Some(false)
     }
 }
 

@@ -260,8 +260,8 @@ impl Kernel<()> for Os<'_> {
     }
 
     /// The simulator has no scheduler that waits for readers.
-    fn schedule(&mut self, _: usize, _: bool) -> bool {
-        false
+    fn schedule(&mut self, _: usize, _: bool) -> Option<bool> {
+        Some(false)
     }
 }
 
