@@ -89,10 +89,15 @@ deb() {
 mkdir -p "$out"
 stage=$(mktemp -d)
 trap 'rm -rf "$stage"' EXIT
-rm -f "$out"/forerun-*.tar.gz "$out"/forerun_*.deb
+# Those of other versions and processors stay.
+set -- "$out/forerun-$version-$machine-linux.tar.gz"
+if command -v dpkg-deb > /dev/null; then
+    set -- "$@" "$out/forerun_${version}_$(dpkg --print-architecture).deb"
+fi
+rm -f "$@"
 tarball
 deb
-for package in "$out"/forerun-*.tar.gz "$out"/forerun_*.deb; do
+for package in "$@"; do
     [ -e "$package" ] || continue
     "$here/packaging/try.sh" "$package"
 done

@@ -5,7 +5,8 @@
 
 Pages are those of docs/SUMMARY.md, under their paths in the repository, so that their links hold. A link to a file that is
 no page (a source, a test) becomes its text, or leads to the repository that Cargo.toml names, if it names one. At the end each
-link of the site is followed, headings included; a broken one is printed, and the exit code is 1.
+link of the site is followed, headings included; a broken one is printed, and the exit code is 1. The folder is emptied first,
+unless it has files and no book.toml of a site that this script made: then the exit code is 2.
 """
 
 import os
@@ -113,8 +114,22 @@ def broken(book):
     return found, count
 
 
+def foreign(folder):
+    """Whether a folder has files of others."""
+    if not folder.exists():
+        return False
+    if not folder.is_dir():
+        return True
+    book = folder / "book.toml"
+    is_ours = book.is_file() and book.read_text(errors="replace").startswith(BOOK[:BOOK.index("src")])
+    return any(folder.iterdir()) and not is_ours
+
+
 def main(folder):
     folder = Path(folder).resolve()
+    if foreign(folder):
+        print(f"{folder}: has files of others: give an empty folder, or one that has a site", file=sys.stderr)
+        return 2
     shutil.rmtree(folder, ignore_errors=True)
     source = folder / "src"
     summary = (ROOT / SUMMARY).read_text()
@@ -135,7 +150,7 @@ def main(folder):
     subprocess.run(["mdbook", "build", str(folder)], check=True)
     found, count = broken((folder / "book").resolve())
     print("\n".join(found + [f"{len(pages)} pages, {count} links, {len(found)} broken"]))
-    return bool(found)
+    return int(bool(found))
 
 
 if __name__ == "__main__":

@@ -255,15 +255,23 @@ fn an_installation_mounts_by_hand_by_fstab_and_with_the_rights_of_its_units() {
 fn the_packages_are_small_and_each_works_where_it_is_installed() {
     let folder = tempfile::tempdir().unwrap();
     let binary = cargo_bin!("forerun");
+    let older = [
+        "forerun-0.0.1-x86_64-linux.tar.gz",
+        "forerun_0.0.1_amd64.deb",
+    ];
+    for name in older {
+        fs::write(folder.path().join(name), "of another version").unwrap();
+    }
     let made = run_beside_store("package.sh", &[folder.path(), binary]);
     if !tried(&made) {
         return;
     }
     let stores = said(&made).matches("a signed store by hand").count();
     let names = fs::read_dir(folder.path()).unwrap();
-    let names: Vec<_> = names
+    let (old, names): (Vec<_>, Vec<_>) = names
         .map(|n| n.unwrap().file_name().into_string().unwrap())
-        .collect();
+        .partition(|name| older.contains(&&**name));
+    assert_eq!(old.len(), older.len(), "{}", said(&made));
     assert_eq!(stores, names.len(), "{}", said(&made));
     assert!(
         names.iter().any(|name| name.ends_with(".tar.gz")),

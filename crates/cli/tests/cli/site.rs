@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output};
 
 use serde_json::{Value, json};
 
@@ -112,6 +112,37 @@ fn faults(browser: &Path, folder: &Folder, book: &Path, width: u32) -> Value {
     seen_by(browser, folder, &outer, &flags)
 }
 
+fn site(folder: &Path) -> Output {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/site.py");
+    let mut command = Command::new("python3");
+    command.arg(script).arg(folder).output().unwrap()
+}
+
+#[test]
+fn a_folder_with_files_of_others_is_left_as_it_is() {
+    let folder = Folder::new();
+    for (name, text) in [
+        ("notes", "mine"),
+        ("book.toml", "[book]\ntitle = \"another\"\n"),
+    ] {
+        let at = folder.path(name).with_extension("d");
+        fs::create_dir(&at).unwrap();
+        fs::write(at.join(name), text).unwrap();
+        let said = site(&at);
+        assert_eq!(said.status.code(), Some(2), "{said:?}");
+        let stderr = String::from_utf8_lossy(&said.stderr).into_owned();
+        assert!(stderr.contains("has files of others"), "{stderr}");
+        assert_eq!(fs::read_to_string(at.join(name)).unwrap(), text);
+    }
+    // That of a site is made anew; without mdbook there are the sources alone.
+    let at = folder.path("site");
+    fs::create_dir(&at).unwrap();
+    fs::write(at.join("book.toml"), "[book]\ntitle = \"forerun\"\n").unwrap();
+    fs::write(at.join("old"), "a page").unwrap();
+    site(&at);
+    assert!(at.join("src/README.md").exists() && !at.join("old").exists());
+}
+
 #[test]
 fn in_a_browser_the_site_fits_phones_and_desks_and_finds_words_of_users() {
     let Some(browser) = browser() else {
@@ -121,12 +152,7 @@ fn in_a_browser_the_site_fits_phones_and_desks_and_finds_words_of_users() {
         return skipped("needs mdbook: cargo install mdbook");
     }
     let folder = Folder::new();
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/site.py");
-    let made = Command::new("python3")
-        .arg(script)
-        .arg(folder.path("site"))
-        .output()
-        .unwrap();
+    let made = site(&folder.path("site"));
     let said = String::from_utf8_lossy(&[made.stdout, made.stderr].concat()).into_owned();
     assert!(made.status.success(), "{said}");
     let book = folder.path("site").join("book");
