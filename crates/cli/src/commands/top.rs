@@ -2,7 +2,8 @@
 //!
 //! Without a name it shows every one whose socket it finds, one at a time; Tab goes to the next.
 //! Asks the control socket, computes rates from two answers, and has the [screen] drawn. A daemon
-//! that ends while it is shown is left out, and the last one ends the command. With `--once` one screen each is printed as
+//! that ends while it is shown is left out, and the last one ends the command; of one that does not answer the last report
+//! stays, and the last line says so. With `--once` one screen each is printed as
 //! text, with the rates of one second, as of `vmstat 1 2` the second line: an average since a mount
 //! began says little of one that has run for a week. With `--list` one line a mount.
 
@@ -14,7 +15,6 @@ mod view;
 mod watched;
 
 use std::io::{IsTerminal, Write, stdout};
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -29,13 +29,16 @@ use self::rates::Rates;
 use self::view::{View, Wish};
 use crate::args::Top;
 use crate::failure::Failure;
-use crate::mount::control::{Answer, Question, ask};
+use crate::mount::control::{Answer, Question, ask_within, is_gone};
 use crate::mount::report::Report;
 use crate::mount::sockets::Sockets;
 use crate::terminal;
 
 /// How long rates are taken over: shorter ones jump with every window.
 const PERIOD: Duration = Duration::from_secs(1);
+
+/// Time limit of an answer: keys wait as long.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Columns of the screen that is printed as text where there is no terminal, and its lines.
 const TEXT_COLUMNS: u16 = 120;
@@ -154,6 +157,7 @@ fn watch(
     let (mut at, mut view) = (0, View::default());
     let mut rates = Rates::since_start(&mounts[at].1);
     let mut next = Instant::now() + PERIOD;
+    let mut answered = Instant::now();
     loop {
         show(&mounts[at].1, &rates, (mounts.len(), view))?;
         let files = mounts[at].1.open_files.len();
@@ -166,55 +170,48 @@ fn watch(
             }
             Wish::Nothing => Some(mounts[at].0.clone()),
         };
-        let is_gone = |socket: &Path| UnixStream::connect(socket).is_err();
-        let now = running(&mut mounts, &mut at, &stats, &is_gone).map_err(|none| match none {
-            NoReport::Ended(last) => Failure::broken(Path::new(&last.mountpoint), "has ended"),
-            NoReport::Silent(failure) => failure,
-        })?;
-        rates = match before == Some(mounts[at].0.clone()) {
-            true => Rates::between(&mounts[at].1, &now),
-            false => Rates::since_start(&now),
+        let asked = Instant::now();
+        let now = running(&mut mounts, &mut at, &stats, &is_gone)
+            .map_err(|last| Failure::broken(Path::new(&last.mountpoint), "has ended"))?;
+        let is_same = before.as_ref() == Some(&mounts[at].0);
+        rates = match &now {
+            Some(now) if is_same => Rates::between(&mounts[at].1, now),
+            Some(now) => Rates::since_start(now),
+            None if is_same => rates,
+            None => Rates::since_start(&mounts[at].1),
         };
-        mounts[at].1 = now;
+        if now.is_some() || !is_same {
+            answered = asked;
+        }
+        view.silent = now.is_none().then(|| answered.elapsed());
+        if let Some(now) = now {
+            mounts[at].1 = now;
+        }
         next = Instant::now() + PERIOD;
     }
 }
 
-/// Why there is no report.
-#[derive(Debug)]
-enum NoReport<R> {
-    /// The last daemon has ended; its last report.
-    Ended(R),
-    /// No daemon that runs answers.
-    Silent(Failure),
-}
-
-/// The report of the daemon at this place, or of the next that answers; those that have ended are taken out.
+/// The report of the daemon at this place, none if it does not answer; those that have ended are taken out.
+///
+/// # Errors
+/// The last one has ended: its last report.
 fn running<R>(
     mounts: &mut Vec<(PathBuf, R)>,
     at: &mut usize,
     ask: &dyn Fn(&Path) -> Result<R, Failure>,
     is_gone: &dyn Fn(&Path) -> bool,
-) -> Result<R, NoReport<R>> {
-    let mut silent = 0;
+) -> Result<Option<R>, R> {
     loop {
-        let failure = match ask(&mounts[*at].0) {
-            Ok(report) => return Ok(report),
-            Err(failure) => failure,
-        };
-        if is_gone(&mounts[*at].0) {
-            let (_, last) = mounts.remove(*at);
-            if mounts.is_empty() {
-                return Err(NoReport::Ended(last));
-            }
-        } else {
-            silent += 1;
-            *at += 1;
+        match ask(&mounts[*at].0) {
+            Ok(report) => return Ok(Some(report)),
+            Err(_) if !is_gone(&mounts[*at].0) => return Ok(None),
+            Err(_) => {}
+        }
+        let (_, last) = mounts.remove(*at);
+        if mounts.is_empty() {
+            return Err(last);
         }
         *at %= mounts.len();
-        if silent >= mounts.len() {
-            return Err(NoReport::Silent(failure));
-        }
     }
 }
 
@@ -235,7 +232,7 @@ fn wish(end: Instant, view: &mut View, files: usize) -> Result<Wish, Failure> {
 }
 
 fn stats(socket: &Path) -> Result<Report, Failure> {
-    match ask(socket, &Question::Stats)? {
+    match ask_within(socket, &Question::Stats, PATIENCE)? {
         Answer::Stats(mut report) => {
             for queue in &mut report.queues {
                 queue.device = view::device(&queue.device, Path::new("/sys"));
@@ -251,6 +248,8 @@ fn stats(socket: &Path) -> Result<Report, Failure> {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use super::*;
 
     #[test]
@@ -264,12 +263,31 @@ mod tests {
                 found.ok_or_else(|| Failure::unusable(path, "no mount listens"))
             }
         };
-        let (is_gone, runs) = (&|_: &Path| true, &|_: &Path| false);
-        let mut ask =
-            |running_now, is_gone| running(&mut mounts, &mut at, &answers(running_now), is_gone);
-        assert!(matches!(ask(&[], runs), Err(NoReport::Silent(_))));
-        assert!(matches!(ask(&["a"], runs), Ok("a")));
-        assert!(matches!(ask(&["b"], is_gone), Ok("b")));
-        assert!(matches!(ask(&[], is_gone), Err(NoReport::Ended(_))));
+        let is_gone = &|_: &Path| true;
+        let mut ask = |running_now| running(&mut mounts, &mut at, &answers(running_now), is_gone);
+        assert_eq!(ask(&["a"]), Ok(Some("a")));
+        assert_eq!(ask(&["b"]), Ok(Some("b")));
+        assert_eq!(ask(&[]), Err("b"));
+        let mut mounts: Vec<(PathBuf, &str)> =
+            ["a", "b", "c"].map(|name| (name.into(), name)).into();
+        let mut at = 0;
+        let of = running(&mut mounts, &mut at, &answers(&["b", "c"]), is_gone);
+        assert_eq!((of, at, mounts.len()), (Ok(Some("b")), 0, 2));
+    }
+
+    #[test]
+    fn a_daemon_that_does_not_answer_stays_and_is_asked_once() {
+        let mut mounts: Vec<(PathBuf, &str)> = ["a", "b"].map(|name| (name.into(), name)).into();
+        let mut at = 1;
+        let asked = Cell::new(0);
+        let ask = |path: &Path| {
+            asked.set(asked.get() + 1);
+            Err(Failure::unusable(path, "no answer within 2 s"))
+        };
+        for times in 1..4 {
+            let of = running(&mut mounts, &mut at, &ask, &|_| false);
+            assert_eq!((of, at, mounts.len()), (Ok(None), 1, 2));
+            assert_eq!(asked.get(), times);
+        }
     }
 }

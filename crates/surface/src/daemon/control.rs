@@ -318,6 +318,13 @@ fn answer(path: &Path, question: &Question, patience: Duration) -> Result<Answer
         .map_err(|error| Failure::broken(path, format!("not an answer: {error}")))
 }
 
+/// Whether no daemon listens at a path. One that is stopped, or that others wait for, listens.
+#[must_use]
+pub fn is_gone(path: &Path) -> bool {
+    let busy = |error: &io::Error| error.kind() == io::ErrorKind::WouldBlock;
+    connect(path, Instant::now()).is_err_and(|error| !busy(&error))
+}
+
 /// A connection, if the listener takes it in time. A stopped one takes 4,096, and the next would wait.
 pub(super) fn connect(path: &Path, until: Instant) -> io::Result<UnixStream> {
     let address = SocketAddrUnix::new(path)?;
@@ -358,5 +365,27 @@ fn receive(stream: &mut UnixStream, until: Instant) -> io::Result<Vec<u8>> {
             let why = format!("the answer is longer than {ANSWER_BYTES_MAX} bytes");
             return Err(io::Error::new(io::ErrorKind::InvalidData, why));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_daemon_that_takes_no_connection_is_there_and_one_that_ended_is_gone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.sock");
+        assert!(is_gone(&path));
+        let listener = UnixListener::bind(&path).unwrap();
+        // Its queue is full: the next connection would wait.
+        rustix::net::listen(&listener, 0).unwrap();
+        let mut waiting = Vec::new();
+        while let Ok(client) = connect(&path, Instant::now()) {
+            waiting.push(client);
+        }
+        assert!(!waiting.is_empty() && !is_gone(&path));
+        drop(listener);
+        assert!(is_gone(&path));
     }
 }

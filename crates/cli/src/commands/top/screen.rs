@@ -130,10 +130,12 @@ fn keys<'a>(mounts: usize, view: View, files: usize) -> Line<'a> {
         skipped => format!("   from file {} of {files}", skipped + 1),
     };
     let sorted = view.order.name();
-    Line::from(format!(
-        "q quits   ? explains   s sorts: by {sorted}{next}{from}"
-    ))
-    .dim()
+    let keys = format!("q quits   ? explains   s sorts: by {sorted}{next}{from}");
+    let silent = view
+        .silent
+        .map(|time| format!("no answer for {} s   ", time.as_secs()));
+    let silent = silent.map(|text| Span::from(text).bold());
+    Line::from_iter(silent.into_iter().chain([Span::from(keys).dim()]))
 }
 
 /// A line for each daemon.
@@ -298,6 +300,8 @@ pub(super) fn line<'a>(
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::super::view::Order;
     use super::*;
     use crate::estimate::{Basis, Estimate, Origins};
@@ -470,7 +474,7 @@ READ/S    AT    SIZE      WINDOW   AHEAD    WAIT PROCESS                FILE
         let view = View {
             order: Order::Name,
             skipped: 1,
-            is_help: false,
+            ..View::default()
         };
         let text = shown(view);
         assert!(text.contains("slow") && !text.contains("logs/"), "{text}");
@@ -478,6 +482,9 @@ READ/S    AT    SIZE      WINDOW   AHEAD    WAIT PROCESS                FILE
             text.contains("by name   Tab next of 12   from file 2 of 2"),
             "{text}"
         );
+        let silent = Some(Duration::from_millis(12_900));
+        let text = shown(View { silent, ..view });
+        assert!(text.contains("\nno answer for 12 s   q quits "), "{text}");
         let help = shown(View {
             is_help: true,
             ..view

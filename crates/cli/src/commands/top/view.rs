@@ -1,6 +1,7 @@
 //! The view that keys of `top` choose: the order of the files, the first one shown, the page of help.
 
 use std::path::Path;
+use std::time::Duration;
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
@@ -42,6 +43,8 @@ pub(super) struct View {
     /// Files before the first one that is shown.
     pub(super) skipped: usize,
     pub(super) is_help: bool,
+    /// For so long the daemon has not answered.
+    pub(super) silent: Option<Duration>,
 }
 
 /// The effect of a key beyond a change of the view.
