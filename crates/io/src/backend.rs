@@ -5,7 +5,7 @@
 //! wrapper is a backend and a sink at once:
 //!
 //! ```text
-//! driver --submit--> tracer --submit--> fault --submit--> emulated --submit--> uring
+//! driver --submit--> fault --submit--> emulated --submit--> uring
 //! driver <-completed-- ... <-----------------------------------------completed--
 //! ```
 //!

@@ -7,7 +7,7 @@
 //! Reader::read_at --> hit: resident? copy, done            (no lock, no system call)
 //!        | no
 //!        v
-//!     engine_host: lock { engine } --> dispatch queue --> tracer > fault > emulated > uring | pread | memory
+//!     engine_host: lock { engine } --> dispatch queue --> fault > emulated > uring | pread | memory
 //!        ^                                                                   |
 //!        +------------------------ completed, from a backend's thread -------+
 //! ```
@@ -50,7 +50,6 @@ use crate::settle::Looks;
 use crate::source::file::raise_descriptor_limit;
 use crate::sync::Mutex;
 use crate::wrap::fault::{Fault, FaultPlan};
-use crate::wrap::tracer::Tracer;
 
 /// Options of a driver. [`Config::new`] has a value for everything; the fields, and the methods of
 /// the same names, change one.
@@ -82,8 +81,6 @@ pub struct Lab {
     pub striping: Option<Striping>,
     /// Faults to inject.
     pub fault: Option<FaultPlan>,
-    /// Where a line for each request goes.
-    pub trace: Option<Box<dyn Write + Send>>,
     /// Which time the engine is told.
     pub clock: Clock,
 }
@@ -95,7 +92,6 @@ impl Default for Lab {
             disks: 1,
             striping: None,
             fault: None,
-            trace: None,
             clock: Clock::Monotonic,
         }
     }
@@ -171,7 +167,6 @@ pub struct Driver {
 struct Stack {
     top: Arc<dyn Backend>,
     emulated: Option<Arc<dyn Emulated>>,
-    tracer: Option<Arc<Tracer>>,
 }
 
 impl Stack {
@@ -182,9 +177,8 @@ impl Stack {
         backend: BackendChoice,
         emulate: Option<Box<dyn Emulate>>,
         fault: Option<FaultPlan>,
-        trace: Option<Box<dyn Write + Send>>,
     ) -> Result<Self, Error> {
-        let (mut emulated, mut tracer) = (None, None);
+        let mut emulated = None;
         let bare = |sink| backend.start(&sink, setup);
         let timed = |sink: Arc<dyn Sink>| -> Result<Arc<dyn Backend>, Error> {
             let Some(device) = emulate else {
@@ -194,25 +188,11 @@ impl Stack {
             emulated = Some(wrapped.clone());
             Ok(wrapped)
         };
-        let faulty = |sink: Arc<dyn Sink>| -> Result<Arc<dyn Backend>, Error> {
-            let Some(plan) = fault else {
-                return timed(sink);
-            };
-            Ok(Fault::start(sink, plan, Box::new(timed))?)
+        let top: Arc<dyn Backend> = match fault {
+            None => timed(port)?,
+            Some(plan) => Fault::start(port, plan, Box::new(timed))?,
         };
-        let top: Arc<dyn Backend> = match trace {
-            None => faulty(port)?,
-            Some(write) => {
-                let wrapped = Tracer::start(port, write, Box::new(faulty))?;
-                tracer = Some(wrapped.clone());
-                wrapped
-            }
-        };
-        Ok(Self {
-            top,
-            emulated,
-            tracer,
-        })
+        Ok(Self { top, emulated })
     }
 }
 
@@ -237,7 +217,6 @@ impl Driver {
             disks,
             striping,
             fault,
-            trace,
             clock,
         } = lab;
         let priors = (told.is_none() && emulate.is_none()).then(Priors::default);
@@ -272,7 +251,7 @@ impl Driver {
             in_flight_max,
         };
         let is_emulated = emulate.is_some();
-        let stack = Stack::start(port, &setup, backend, emulate, fault, trace)?;
+        let stack = Stack::start(port, &setup, backend, emulate, fault)?;
         engine_host.connect(stack.top.clone());
         let timer = || Timer::start(engine_host.alarm.clone(), Arc::downgrade(&engine_host));
         let timer = (clock == Clock::Monotonic).then(timer).transpose();
@@ -418,11 +397,11 @@ impl Driver {
         self.engine_host.write_journal();
     }
 
-    /// Ends the run: waits for requests in flight, ends the threads, writes out journal and trace.
+    /// Ends the run: waits for requests in flight, ends the threads, writes out the journal.
     /// Readers that are still open keep their resident blocks and get `ESHUTDOWN` for the rest.
     ///
     /// # Errors
-    /// The journal or the trace could not be written.
+    /// The journal could not be written.
     pub fn finish(&self) -> Result<Ledger, Error> {
         self.engine_host.halt(None);
         self.close()
@@ -432,7 +411,7 @@ impl Driver {
     /// left behind with its threads, and counts as in flight.
     ///
     /// # Errors
-    /// The journal or the trace could not be written.
+    /// The journal could not be written.
     pub fn finish_within(&self, time: Duration) -> Result<(Ledger, bool), Error> {
         let ended = self.engine_host.halt(Some(Instant::now() + time));
         self.close().map(|ledger| (ledger, ended))
@@ -441,11 +420,7 @@ impl Driver {
     fn close(&self) -> Result<Ledger, Error> {
         let ledger = self.engine_host.ledger();
         let journal = self.engine_host.close_journal();
-        // Also behind an error of the journal.
-        let tracer = self.stack.tracer.as_ref();
-        let trace = tracer.map_or(Ok(()), |tracer| tracer.flush());
         journal.map_err(Error::Journal)?;
-        trace.map_err(Error::Trace)?;
         Ok(ledger)
     }
 }

@@ -123,9 +123,6 @@ pub enum Error {
     /// The journal cannot be written.
     #[error("journal: {0}")]
     Journal(io::Error),
-    /// The trace cannot be written.
-    #[error("trace: {0}")]
-    Trace(io::Error),
 }
 
 /// The error of a read of an object that is no file: its name, and the original error.

@@ -100,7 +100,7 @@ impl JournalFile {
 }
 
 /// Writes lines to a writer that may panic, on whatever thread has gathered enough of them.
-pub(crate) fn written(write: &mut dyn Write, lines: &str) -> io::Result<()> {
+fn written(write: &mut dyn Write, lines: &str) -> io::Result<()> {
     let result = guarded(|| write.write_all(lines.as_bytes()));
     result.unwrap_or_else(|| Err(io::Error::other("the writer panicked")))
 }

@@ -5,7 +5,6 @@
 //! the wrapped one on a given sink, because the sink must exist first.
 
 pub mod fault;
-pub mod tracer;
 
 use std::sync::Arc;
 

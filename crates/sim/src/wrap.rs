@@ -14,12 +14,10 @@
 pub mod fault;
 pub mod meter;
 pub mod queued;
-pub mod tracer;
 
 pub use fault::{Fault, Faults};
 pub use meter::Meter;
 pub use queued::Queued;
-pub use tracer::{Traced, Tracer};
 
 use forerun_core::{Bytes, Nanos, Profile};
 

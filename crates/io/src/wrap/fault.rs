@@ -2,7 +2,7 @@
 //!
 //! The n-th request of a run meets the same fate whenever the seed is the same: nothing, an error
 //! instead of any I/O, the first part of the bytes read, or a delay before it starts. Around the
-//! other wrappers but the tracer, so an injected error costs the device no time.
+//! other wrappers, so an injected error costs the device no time.
 //!
 //! It does not corrupt bytes: nothing here could detect that without checksums.
 

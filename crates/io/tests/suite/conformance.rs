@@ -16,9 +16,6 @@ use forerun_io::emulate::Emulated;
 use forerun_io::generated;
 use forerun_io::source::{Generated, Key, OpenFile, Source};
 use forerun_io::wrap::fault::{Fault, FaultPlan};
-use forerun_io::wrap::tracer::Tracer;
-
-use crate::page::Page;
 
 const BLOCK: u64 = 4096;
 const FRAMES: u32 = 600;
@@ -94,14 +91,6 @@ fn throttled(
 /// The bare backend and each wrapper in a setting that changes nothing.
 const WRAPS: &[(&str, Wrap)] = &[
     ("bare", bare),
-    ("tracer", |sink, entry, setup| {
-        Tracer::start(
-            sink,
-            Box::new(std::io::sink()),
-            Box::new(|s| Ok(bare(s, entry, setup))),
-        )
-        .unwrap()
-    }),
     ("fault", |sink, entry, setup| {
         let plan = FaultPlan {
             delay_permille: 100,
@@ -458,32 +447,6 @@ fn an_emulated_device_of_several_servers_switches_for_all_at_once_and_shares_its
     );
     assert!(used.busy.0 >= least.as_nanos() as u64, "{used:?}");
     bench.backend.stop();
-}
-
-#[test]
-fn the_tracer_writes_a_line_for_each_request() {
-    let mut bench = Bench::new(&backend::memory::ENTRY, bare);
-    let setup = Setup {
-        arena: bench.arena.clone(),
-        in_flight_max: 64,
-    };
-    let page = Page::default();
-    let inner = Box::new(|s| Ok(bare(s, &backend::memory::ENTRY, &setup)));
-    bench.backend = Tracer::start(bench.sink.clone(), Box::new(page.clone()), inner).unwrap();
-    let source = generated_source();
-    bench
-        .run(bench.request(7, &source, BLOCK, &[1, 2]))
-        .1
-        .unwrap();
-    let mut gone = bench.request(8, &source, 0, &[1]);
-    gone.source = None;
-    bench.run(gone).1.unwrap_err();
-    let text = page.text();
-    let lines: Vec<Vec<&str>> = text.lines().map(|l| l.split(' ').collect()).collect();
-    assert_eq!(lines[0].join(" "), forerun_io::wrap::tracer::COLUMNS);
-    assert_eq!(lines[1][..5], ["7", "0", "0", "4096", "8192"]);
-    assert_eq!(lines[1][7..], ["ok"]);
-    assert_eq!(lines[2][7..], ["error", "9"]);
 }
 
 #[test]

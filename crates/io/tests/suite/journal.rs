@@ -158,45 +158,6 @@ fn a_writer_that_does_not_write_holds_up_one_thread_and_ends_the_journal() {
     driver.finish().unwrap();
 }
 
-/// Has no room.
-struct Full;
-
-impl Write for Full {
-    fn write(&mut self, _: &[u8]) -> io::Result<usize> {
-        Err(io::Error::from_raw_os_error(libc::ENOSPC))
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-/// Says that it was flushed.
-struct Flushed(Sender<()>);
-
-impl Write for Flushed {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        let _ = self.0.send(());
-        Ok(())
-    }
-}
-
-#[test]
-fn the_trace_is_flushed_behind_an_error_of_the_journal_which_is_reported_once() {
-    let (tell, flushed) = channel();
-    let settings = preset::default().settings(Bytes(1 << 20)).unwrap();
-    let mut config = Config::new(settings).journal(Full);
-    config.lab.trace = Some(Box::new(Flushed(tell)));
-    let driver = Driver::new(config).unwrap();
-    assert!(matches!(driver.finish(), Err(Error::Journal(_))));
-    flushed.try_recv().unwrap();
-    driver.finish().unwrap();
-}
-
 /// Says which threads write.
 struct Writers(Sender<ThreadId>);
 

@@ -4,7 +4,7 @@ use forerun_core::Nanos;
 use forerun_sim::conformance;
 use forerun_sim::device::scheduler;
 use forerun_sim::device::{self, Device, LIST};
-use forerun_sim::wrap::{Fault, Faults, Queued, Tracer};
+use forerun_sim::wrap::{Fault, Faults, Queued};
 
 fn built(name: &str) -> Box<dyn Device> {
     device::parse(name).unwrap()
@@ -37,12 +37,6 @@ fn every_device_conforms_inside_every_wrapper() {
                 conformance::device(&fault, seed),
                 Ok(()),
                 "fault({name}) seed {seed}"
-            );
-            let both = || Box::new(Tracer::new(fault(), |_| ())) as Box<dyn Device>;
-            assert_eq!(
-                conformance::device(&both, seed),
-                Ok(()),
-                "tracer(fault({name}))"
             );
         }
     }
