@@ -68,7 +68,7 @@ pub fn mount(
     };
     let occupied = || refused(&"something is mounted here already");
     let turn = turn(mountpoint);
-    if point::mounts().is_ok_and(|all| all.iter().any(|other| other.path == mountpoint)) {
+    if point::mounts().is_ok_and(|all| all.iter().any(|other| other.point == mountpoint)) {
         return Err(occupied());
     }
     let device = OFlags::RDWR | OFlags::CLOEXEC;

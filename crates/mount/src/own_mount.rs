@@ -21,6 +21,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use forerun_surface::below::mounts::Mount;
 use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags, fstatfs, open, statx};
 use rustix::io::Errno;
 use rustix::mount::{UnmountFlags, unmount};
@@ -87,8 +88,8 @@ impl OwnMount {
     }
 
     /// Whether this line of mountinfo is about it, as far as numbers that are given again tell.
-    fn is(&self, listed: &point::Mounted) -> bool {
-        let same = self.number.is_none_or(|number| listed.number == number);
+    fn is(&self, listed: &Mount) -> bool {
+        let same = self.number.is_none_or(|number| listed.id == number);
         same && listed.device == self.device && listed.kind == attach::TYPE
     }
 
@@ -102,8 +103,8 @@ impl OwnMount {
         let Some(ours) = mounts.iter().find(|listed| self.is(listed)) else {
             return false;
         };
-        let below = mounts.iter().find(|listed| listed.number == ours.below);
-        below.is_none_or(|below| below.path != ours.path)
+        let below = mounts.iter().find(|listed| listed.id == ours.below);
+        below.is_none_or(|below| below.point != ours.point)
     }
 
     /// Whether a mount with its number stands on a path: this one, or a later one with the same number.
@@ -144,7 +145,7 @@ impl OwnMount {
         match point::mounts() {
             Ok(mounts) => {
                 let ours = mounts.into_iter().find(|listed| self.is(listed))?;
-                Some(ours.path)
+                Some(ours.point)
             }
             // Without /proc the place where it was attached is all that is known.
             Err(_) => Some(attached_at.to_owned()),

@@ -7,10 +7,8 @@
 //! A mount point inside SOURCE is accepted: the folder below it is kept as [`Covered`]. A SOURCE
 //! inside the mount point is refused, because the mount would hide its own source.
 
-use std::ffi::OsString;
 use std::fs;
 use std::io;
-use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::channel;
@@ -19,6 +17,7 @@ use std::time::Duration;
 
 use forerun_core::Bytes;
 use forerun_io::source::tree::Tree;
+use forerun_surface::below::mounts::{Mount, own_table, parse};
 use rustix::io::Errno;
 
 use super::attach;
@@ -136,7 +135,7 @@ fn mountable(
         return Err(refused("is not a directory"));
     }
     suits(&path)?;
-    if mounts()?.iter().any(|mount| mount.path == path) {
+    if mounts()?.iter().any(|mount| mount.point == path) {
         return Err(refused("something is mounted here already"));
     }
     let mut names = fs::read_dir(&path).map_err(|e| refused(&plain(&e)))?;
@@ -169,9 +168,9 @@ pub fn ours(mountpoint: &Path) -> Result<Option<PathBuf>, Failure> {
 /// a long one the end behind three dots, or an address.
 #[must_use]
 pub fn ours_in(list: &[u8]) -> Vec<(PathBuf, PathBuf)> {
-    let mounts = list.split(|byte| *byte == b'\n').filter_map(parse);
+    let mounts = parse(list).into_iter();
     let ours = mounts.filter(|mount| mount.kind == attach::TYPE);
-    ours.map(|mount| (mount.path, mount.source)).collect()
+    ours.map(|mount| (mount.point, mount.source)).collect()
 }
 
 /// Whether a mount of ours is on this path, by the kernel's list alone.
@@ -181,8 +180,8 @@ pub fn is_ours(path: &Path) -> bool {
 }
 
 /// Whether the uppermost mount on this path is ours.
-fn last_is_ours(mounts: &[Mounted], path: &Path) -> bool {
-    let last = mounts.iter().rfind(|mount| mount.path == path);
+fn last_is_ours(mounts: &[Mount], path: &Path) -> bool {
+    let last = mounts.iter().rfind(|mount| mount.point == path);
     last.is_some_and(|mount| mount.kind == attach::TYPE)
 }
 
@@ -285,82 +284,14 @@ fn clear(mountpoint: &Path) -> Result<(), Failure> {
     take_off().map_err(|e| refused(format!("a dead mount is in the way: {e}")))
 }
 
-/// A line of the kernel's list of mounts.
-#[derive(PartialEq, Eq, Debug)]
-pub(super) struct Mounted {
-    pub(super) number: u64,
-    /// The number of the mount it is attached to.
-    pub(super) below: u64,
-    pub(super) path: PathBuf,
-    pub(super) kind: String,
-    pub(super) source: PathBuf,
-    pub(super) device: (u32, u32),
-}
-
 /// The kernel's list.
-pub(super) fn mounts() -> Result<Vec<Mounted>, Failure> {
-    let path = Path::new("/proc/self/mountinfo");
-    let text = fs::read(path).map_err(|e| Failure::unusable(path, plain(&e)))?;
-    Ok(text
-        .split(|byte| *byte == b'\n')
-        .filter_map(parse)
-        .collect())
-}
-
-/// A line of mountinfo: its number, that of the mount below, the device, the fifth word is the path, those
-/// after `-` are the type and the source.
-fn parse(line: &[u8]) -> Option<Mounted> {
-    let mut words = line.split(|byte| *byte == b' ');
-    let mut word = || std::str::from_utf8(words.next()?).ok();
-    let (number, below, device) = (word()?.parse().ok()?, word()?.parse().ok()?, word()?);
-    let (major, minor) = device.split_once(':')?;
-    let device = (major.parse().ok()?, minor.parse().ok()?);
-    let path = unescaped(words.nth(1)?);
-    let mut words = words.skip_while(|word| *word != b"-").skip(1);
-    let (kind, source) = (words.next()?, words.next().unwrap_or_default());
-    Some(Mounted {
-        number,
-        below,
-        path,
-        kind: String::from_utf8_lossy(kind).into_owned(),
-        source: unescaped(source),
-        device,
-    })
-}
-
-/// Blanks and the like stand as three octal digits.
-fn unescaped(word: &[u8]) -> PathBuf {
-    let mut bytes = Vec::with_capacity(word.len());
-    let mut rest = word;
-    while let Some((&first, after)) = rest.split_first() {
-        let code = (first == b'\\').then(|| octal(after.get(..3)?)).flatten();
-        bytes.push(code.unwrap_or(first));
-        rest = if code.is_some() { &after[3..] } else { after };
-    }
-    OsString::from_vec(bytes).into()
-}
-
-fn octal(digits: &[u8]) -> Option<u8> {
-    u8::from_str_radix(std::str::from_utf8(digits).ok()?, 8).ok()
+pub(super) fn mounts() -> Result<Vec<Mount>, Failure> {
+    own_table().map_err(|e| Failure::unusable(Path::new("/proc/self/mountinfo"), plain(&e)))
 }
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::ffi::OsStrExt;
-
     use super::*;
-
-    #[test]
-    fn a_line_of_mountinfo_gives_path_and_type() {
-        let line = b"29 1 0:26 / /a\\040b\\134c\xff rw shared:4 master:1 - fuse.forerun /s rw";
-        let mounted = parse(line).unwrap();
-        assert_eq!(mounted.path.as_os_str().as_bytes(), b"/a b\\c\xff");
-        assert_eq!(mounted.kind, attach::TYPE);
-        assert_eq!(mounted.source, Path::new("/s"));
-        assert_eq!((mounted.number, mounted.below), (29, 1));
-        assert_eq!(mounted.device, (0, 26));
-        assert_eq!(parse(b""), None);
-    }
 
     #[test]
     fn what_is_no_folder_is_named() {

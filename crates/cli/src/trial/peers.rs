@@ -8,12 +8,12 @@
 //!
 //! All three get the endpoint of the environment, and find credentials by themselves. Of a store other than S3 none is run.
 
-use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use forerun_surface::below::mounts::{Mount, own_table};
 use rustix::mount::{UnmountFlags, unmount};
 use serde_json::json;
 
@@ -157,9 +157,11 @@ impl Side for Peer {
 
 /// Whether anything is mounted on a path; asked of the list, as a mount may not answer.
 pub(super) fn is_mounted(point: &Path) -> bool {
-    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-    let mut points = mounts.lines().filter_map(|line| line.split(' ').nth(4));
-    points.any(|mounted| Path::new(mounted) == point)
+    own_table().is_ok_and(|table| is_in(&table, point))
+}
+
+fn is_in(table: &[Mount], point: &Path) -> bool {
+    table.iter().any(|mount| mount.point == point)
 }
 
 /// Takes the mount of a program that was ended off its path.
@@ -252,6 +254,7 @@ impl Run for InPython {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use forerun_surface::below::mounts::parse;
 
     #[test]
     fn each_peer_is_told_bucket_prefix_endpoint_and_whether_to_sign() {
@@ -294,5 +297,8 @@ mod tests {
     fn a_path_is_mounted_if_the_list_has_it() {
         assert!(is_mounted(Path::new("/proc")));
         assert!(!is_mounted(Path::new("/proc/self")));
+        let table = parse(b"29 1 0:26 / /my\\040data rw - fuse.s3fs s3fs rw\n");
+        assert!(is_in(&table, Path::new("/my data")));
+        assert!(!is_in(&table, Path::new("/my")));
     }
 }

@@ -18,6 +18,8 @@ use super::Number;
 pub struct Mount {
     /// Its number.
     pub id: u64,
+    /// The number of the mount it is attached to.
+    pub below: u64,
     /// The number of its device, or of none.
     pub device: Number,
     /// The folder or file of the file system that is mounted: `/` unless it is a bind mount or a subvolume.
@@ -151,18 +153,19 @@ pub fn parse(mountinfo: &[u8]) -> Vec<Mount> {
 fn parse_line(line: &[u8]) -> Option<Mount> {
     let mut fields = line.split(|byte| *byte == b' ');
     let text = |field: &[u8]| std::str::from_utf8(field).ok().map(str::to_owned);
-    let id = text(fields.next()?)?.parse().ok()?;
-    let device = super::sysfs::numbers(&text(fields.nth(1)?)?)?;
+    let (id, below) = (text(fields.next()?)?, text(fields.next()?)?);
+    let device = super::sysfs::numbers(&text(fields.next()?)?)?;
     let root = decoded(fields.next()?);
     let point = decoded(fields.next()?);
     let mut rest = fields.skip_while(|field| *field != b"-").skip(1);
     Some(Mount {
-        id,
+        id: id.parse().ok()?,
+        below: below.parse().ok()?,
         device,
         root,
         point,
         kind: String::from_utf8_lossy(rest.next()?).into_owned(),
-        source: decoded(rest.next()?),
+        source: decoded(rest.next().unwrap_or_default()),
         options: decoded(rest.next().unwrap_or_default())
             .to_string_lossy()
             .into_owned(),
@@ -192,12 +195,13 @@ mod tests {
 
     #[test]
     fn a_line_of_the_table_with_a_hostile_name() {
-        let line = b"36 35 98:3 /mnt1 /mnt\\0402\\134 rw,noatime master:1 - ext4 /dev/root rw,errors=continue";
+        let line = b"36 35 98:3 /mnt1 /mnt\\0402\\134\xff rw,noatime master:1 - ext4 /dev/root rw,errors=continue";
         let expected = Mount {
             id: 36,
+            below: 35,
             device: (98, 3),
             root: "/mnt1".into(),
-            point: "/mnt 2\\".into(),
+            point: std::ffi::OsStr::from_bytes(b"/mnt 2\\\xff").into(),
             kind: "ext4".into(),
             source: "/dev/root".into(),
             options: "rw,errors=continue".into(),

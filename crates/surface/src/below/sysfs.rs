@@ -347,6 +347,7 @@ mod tests {
         Mount {
             root: "/".into(),
             id: 1,
+            below: 0,
             device,
             point: "/x".into(),
             kind: kind.into(),
