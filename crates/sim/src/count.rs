@@ -4,8 +4,7 @@
 //! these, and the engine with both. References are block numbers; a miss fetches the block and, in
 //! a full cache, gives one up. No time, no prefetching, no writes.
 //!
-//! * [`Lru`] is a stream: one reference at a time, a table lookup and two moves in the list of
-//!   [`Recency`] each.
+//! * [`Recency`] is LRU of a stream: one reference at a time, two moves in a list each.
 //! * [`Uses`](optimum::Uses) needs all references: it gives up the block whose next use is farthest,
 //!   Belady's MIN (IBM Systems Journal 5, 1966).
 
@@ -19,58 +18,6 @@ pub mod references;
 
 pub use numbering::Numbering;
 pub use recency::Recency;
-
-/// An LRU cache of whole blocks. 22 to 35 bytes a distinct block.
-#[derive(Clone, Debug)]
-pub struct Lru {
-    numbering: Numbering,
-    recency: Recency,
-    references: u64,
-    misses: u64,
-}
-
-impl Lru {
-    /// An empty cache for a given number of blocks.
-    #[must_use]
-    pub fn new(capacity: usize) -> Self {
-        Self {
-            numbering: Numbering::default(),
-            recency: Recency::new(capacity),
-            references: 0,
-            misses: 0,
-        }
-    }
-
-    /// Uses a block; whether it was resident. A block beyond the 2^32 - 2 that can be numbered
-    /// is a miss and is not kept.
-    pub fn reference(&mut self, id: u64) -> bool {
-        self.references += 1;
-        let hit = self
-            .numbering
-            .number(id)
-            .is_some_and(|block| self.recency.touch(block));
-        self.misses += u64::from(!hit);
-        hit
-    }
-
-    /// References so far.
-    #[must_use]
-    pub fn references(&self) -> u64 {
-        self.references
-    }
-
-    /// Misses so far.
-    #[must_use]
-    pub fn misses(&self) -> u64 {
-        self.misses
-    }
-
-    /// Different blocks so far.
-    #[must_use]
-    pub fn distinct(&self) -> usize {
-        self.numbering.len()
-    }
-}
 
 #[cfg(test)]
 mod tests {
@@ -102,11 +49,8 @@ mod tests {
     }
 
     fn lru_misses(ids: &[u64], capacity: usize) -> u64 {
-        let mut lru = Lru::new(capacity);
-        ids.iter().for_each(|id| {
-            lru.reference(*id);
-        });
-        lru.misses()
+        let mut lru = Recency::new(capacity);
+        ids.iter().filter(|id| !lru.touch(**id as u32)).count() as u64
     }
 
     #[test]
@@ -124,15 +68,6 @@ mod tests {
                 assert_eq!(optimal, naive(&ids, capacity, true), "{capacity}: {ids:?}");
             }
         }
-    }
-
-    #[test]
-    fn one_pass_counts_distinct_blocks() {
-        let ids = [5, 9, 5, u64::MAX, 0];
-        let mut lru = Lru::new(2);
-        let hits: Vec<bool> = ids.iter().map(|id| lru.reference(*id)).collect();
-        assert_eq!(hits, [false, false, true, false, false]);
-        assert_eq!((lru.references(), lru.distinct()), (5, 4));
     }
 
     #[test]

@@ -7,7 +7,7 @@
 //!   given up             used last
 //! ```
 //!
-//! Used by the counting cache and by the host that streams; it has numbers only, which must be
+//! Used by the host that streams; it has numbers only, which must be
 //! dense, because the array reaches to the largest.
 
 use std::hint::black_box;

@@ -9,8 +9,8 @@
 use std::path::{Path, PathBuf};
 
 use forerun_core::{Bytes, Nanos};
-use forerun_sim::count::Lru;
 use forerun_sim::count::optimum::Uses;
+use forerun_sim::count::{Numbering, Recency};
 use forerun_sim::trace::{Format, Label, Op, Options, Place, Record, Summary, open};
 
 use crate::skipped::skipped;
@@ -52,11 +52,10 @@ fn ids(folder: &Path, name: &str) -> Vec<u64> {
 }
 
 fn lru_misses(ids: &[u64], capacity: usize) -> (u64, usize) {
-    let mut lru = Lru::new(capacity);
-    for id in ids {
-        lru.reference(*id);
-    }
-    (lru.misses(), lru.distinct())
+    let (mut numbering, mut lru) = (Numbering::default(), Recency::new(capacity));
+    let numbers = ids.iter().map(|id| numbering.number(*id).unwrap());
+    let misses = numbers.filter(|block| !lru.touch(*block)).count();
+    (misses as u64, numbering.len())
 }
 
 #[test]
