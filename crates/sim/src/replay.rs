@@ -230,8 +230,3 @@ impl Player {
         self.replayed
     }
 }
-
-/// Replays any bytes at all; for fuzzing. Must return on every input.
-pub fn replay_bytes(bytes: &[u8]) -> Result<Replayed, ReplayError> {
-    replay(bytes)
-}

@@ -1,7 +1,7 @@
 //! Replay finds no difference in a recorded journal, and every difference in a changed one.
 
 use forerun_baselines::PRESETS;
-use forerun_sim::replay::{ReplayError, replay, replay_bytes};
+use forerun_sim::replay::{ReplayError, replay};
 use forerun_sim::{Scene, Text, device, trace};
 use proptest::prelude::*;
 
@@ -161,7 +161,7 @@ fn a_journal_is_a_workload_for_other_presets() {
 proptest! {
     #[test]
     fn no_text_makes_replay_panic(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
-        let _ = replay_bytes(&bytes);
+        let _ = replay(&bytes[..]);
         let _ = trace::journal::trace(&bytes[..]);
     }
 
@@ -186,7 +186,7 @@ proptest! {
             }
             changed += "\n";
             changed += &words.join(" ");
-            let _ = replay_bytes(changed.as_bytes());
+            let _ = replay(changed.as_bytes());
             let _ = trace::journal::trace(changed.as_bytes());
         }
     }
