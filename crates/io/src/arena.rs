@@ -432,6 +432,15 @@ impl Target {
         self.filled = end.min(start);
     }
 
+    /// Copies `bytes` to byte `from` on, at most up to `end`; how far it came.
+    pub fn copy(&mut self, from: usize, end: usize, bytes: &[u8]) -> usize {
+        let end = end.min(from.saturating_add(bytes.len()));
+        self.fill(from, end, |at, memory| {
+            memory.copy_from_slice(&bytes[at - from..][..memory.len()]);
+        });
+        end
+    }
+
     /// How many bytes are there of one that is filled from its front to its end.
     pub(crate) fn filled(&self) -> usize {
         self.filled

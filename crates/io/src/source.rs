@@ -128,10 +128,8 @@ const FETCH_UNIT: u32 = 4096;
 ///         Ok(self.0.len() as u64)
 ///     }
 ///     fn read(&self, target: &mut Target, offset: u64, skip: usize) -> io::Result<usize> {
-///         let rest = self.0.as_bytes().get(offset as usize..).unwrap_or_default();
-///         let end = rest.len().min(target.bytes());
-///         target.fill(skip, end, |at, memory| memory.copy_from_slice(&rest[at..][..memory.len()]));
-///         Ok(end.max(skip))
+///         let rest = self.0.as_bytes().get(offset as usize + skip..).unwrap_or_default();
+///         Ok(target.copy(skip, target.bytes(), rest))
 ///     }
 /// }
 ///

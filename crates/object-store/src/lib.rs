@@ -12,7 +12,6 @@
 mod connection;
 mod driver_of_task;
 mod failures;
-mod held;
 mod object;
 mod opening;
 mod source;

@@ -13,11 +13,11 @@ use std::ops::Range;
 use std::time::Instant;
 
 use bytes::Bytes;
+use forerun_io::source::remote::Held;
 use futures_util::StreamExt;
 use object_store::{Error, GetOptions, GetRange, GetResult, Result};
 
 use crate::connection::Connection;
-use crate::held::Held;
 use crate::object::BLOCK;
 use crate::source::ObjectSource;
 use crate::table::{Known, Table};

@@ -15,7 +15,7 @@ use bytes::Bytes;
 use forerun_core::Profile;
 use forerun_io::Source;
 use forerun_io::arena::Target;
-use forerun_io::source::remote::{self, SERVERS};
+use forerun_io::source::remote::{self, Held, SERVERS};
 use forerun_io::source::{Key, Pending};
 use futures_util::StreamExt;
 use futures_util::future::{AbortHandle, Abortable};
@@ -23,13 +23,12 @@ use object_store::{Attributes, Error, GetOptions, GetRange, GetResult, ObjectMet
 
 use crate::connection::{Connection, failed};
 use crate::failures::Failures;
-use crate::held::Held;
 
 /// See the [module](self).
 pub(crate) struct ObjectSource {
     pub(crate) connection: Arc<Connection>,
     pub(crate) meta: ObjectMeta,
-    pub(crate) held: Held,
+    pub(crate) held: Held<Bytes>,
     name: Arc<str>,
     tag: Arc<str>,
     requests: u32,
@@ -97,7 +96,7 @@ impl ObjectSource {
     }
 
     /// With bytes that came with its opening.
-    pub(crate) fn with_held(self, held: Held) -> Self {
+    pub(crate) fn with_held(self, held: Held<Bytes>) -> Self {
         Self { held, ..self }
     }
 
@@ -156,12 +155,7 @@ impl ObjectSource {
         while *done < end
             && let Some(piece) = pieces.next().await
         {
-            let (piece, from) = (piece?, *done);
-            let to = end.min(from + piece.len());
-            target.fill(from, to, |at, memory| {
-                memory.copy_from_slice(&piece[at - from..][..memory.len()]);
-            });
-            *done = to;
+            *done = target.copy(*done, end, &piece?);
         }
         Ok(())
     }
@@ -178,7 +172,7 @@ impl ObjectSource {
         let end = self.end(target, offset);
         let mut done = self.held.fill(target, offset, skip, end);
         if done >= end {
-            return Ok(done.max(skip));
+            return Ok(done);
         }
         let begin = offset + done as u64;
         if let Some(number) = self.state().failures.of_fetch(begin) {
@@ -273,11 +267,7 @@ impl Source for ObjectSource {
         });
         let bytes: Result<Bytes> = answer.recv().map_err(io::Error::other)?;
         let bytes = bytes.map_err(|error| io::Error::from_raw_os_error(number(&error)))?;
-        let end = end.min(skip + bytes.len());
-        target.fill(skip, end, |at, memory| {
-            memory.copy_from_slice(&bytes[at - skip..][..memory.len()]);
-        });
-        Ok(end)
+        Ok(target.copy(skip, end, &bytes))
     }
 
     fn begin(self: Arc<Self>, mut pending: Pending) -> Option<Pending> {

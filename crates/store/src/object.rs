@@ -14,7 +14,7 @@ use std::time::{Instant, SystemTime};
 use forerun_core::Profile;
 use forerun_io::arena::Target;
 use forerun_io::error::number;
-use forerun_io::source::remote::{self, Limits, SERVERS};
+use forerun_io::source::remote::{self, Held, Limits, SERVERS};
 use forerun_io::source::{Key, Pending, Source};
 use futures_util::StreamExt;
 use futures_util::future::{AbortHandle, Abortable};
@@ -25,7 +25,6 @@ use crate::Client;
 use crate::address::Address;
 use crate::attempts::{Attempts, Fault};
 use crate::failure::{self, status_of};
-use crate::part::Held;
 use crate::store::{Connected, Store};
 use crate::web::{self, WebAddress};
 
@@ -42,7 +41,7 @@ pub struct Object {
     asked: Version,
     /// Whether the store refuses the number of the version, and gives the object by its ETag.
     is_by_tag: AtomicBool,
-    held: Held,
+    held: Held<Vec<u8>>,
     /// Whether the last range to end was given up: the next ones have less time.
     is_given_up: AtomicBool,
 }
@@ -174,7 +173,7 @@ impl Object {
     }
 
     /// With bytes that came with its opening.
-    pub(crate) fn with_held(self, held: Held) -> Self {
+    pub(crate) fn with_held(self, held: Held<Vec<u8>>) -> Self {
         Self { held, ..self }
     }
 
@@ -328,12 +327,7 @@ impl Object {
             && let Some(piece) = pieces.next().await
         {
             let piece = piece.map_err(|error| Fault::of(&error))?;
-            let from = *done;
-            let to = end.min(from + piece.len());
-            target.fill(from, to, |at, memory| {
-                memory.copy_from_slice(&piece[at - from..][..memory.len()]);
-            });
-            *done = to;
+            *done = target.copy(*done, end, &piece);
         }
         match *done == end {
             true => Ok(()),

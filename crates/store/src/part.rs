@@ -10,9 +10,8 @@
 //! ```
 
 use std::io;
-use std::sync::{Mutex, PoisonError};
 
-use forerun_io::arena::Target;
+use forerun_io::source::remote::Held;
 use futures_util::StreamExt;
 use object_store::path::Path;
 use object_store::{Error, GetOptions, GetRange, ObjectMeta};
@@ -31,61 +30,13 @@ pub enum Part {
     Last(u64),
 }
 
-/// Bytes from an offset on.
-#[derive(Debug)]
-struct Bytes {
-    offset: u64,
-    bytes: Vec<u8>,
-    /// How many were not read yet.
-    left: usize,
-}
-
-/// The bytes of a part, until they were read.
-#[derive(Debug, Default)]
-pub(crate) struct Held(Mutex<Option<Bytes>>);
-
-impl Held {
-    pub(crate) fn new(offset: u64, bytes: Vec<u8>) -> Self {
-        let left = bytes.len();
-        let bytes = Bytes {
-            offset,
-            bytes,
-            left,
-        };
-        Self(Mutex::new((left > 0).then_some(bytes)))
-    }
-
-    /// Fills the front of `from..to` of a target that begins at an offset of the object; how far it came.
-    pub(crate) fn fill(&self, target: &mut Target, offset: u64, from: usize, to: usize) -> usize {
-        let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(part) = &mut *held else {
-            return from;
-        };
-        let skip = (offset + from as u64).checked_sub(part.offset);
-        let skip = skip.and_then(|skip| usize::try_from(skip).ok());
-        let bytes = skip.and_then(|skip| part.bytes.get(skip..));
-        let Some(bytes) = bytes.filter(|_| from < to) else {
-            return from;
-        };
-        let end = to.min(from.saturating_add(bytes.len()));
-        target.fill(from, end, |at, memory| {
-            memory.copy_from_slice(&bytes[at - from..][..memory.len()]);
-        });
-        part.left = part.left.saturating_sub(end - from);
-        if part.left == 0 {
-            *held = None;
-        }
-        end
-    }
-}
-
 /// Asks for a part; it is held as far as it is there. None if the object has no such range, or its store no such
 /// ranges.
 pub(crate) async fn opened(
     with: &Connected,
     key: &Path,
     part: Part,
-) -> object_store::Result<Option<(ObjectMeta, Held)>> {
+) -> object_store::Result<Option<(ObjectMeta, Held<Vec<u8>>)>> {
     let range = match part {
         Part::First(bytes) => GetRange::Bounded(0..bytes),
         Part::Last(bytes) => GetRange::Suffix(bytes),

@@ -10,9 +10,12 @@
 //! attempt   503   pause 100 ms   attempt   reset   pause 200 ms   attempt   206
 //! ```
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use forerun_core::{Bytes, Nanos, Profile};
+
+use crate::arena::Target;
 
 /// The schemes of addresses.
 pub const SCHEMES: [&str; 5] = ["s3", "gs", "az", "http", "https"];
@@ -240,6 +243,61 @@ fn seconds_of_date(text: &str) -> Option<u64> {
     };
     let days = year * 365 + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + day;
     Some(days.checked_sub(719_468)? * 86_400 + time)
+}
+
+/// Bytes that came with the answer to an object's opening: a small object, or the footer of a large one, costs no
+/// second round trip. They are held until each was read once, by the engine, which then has them in its memory.
+#[derive(Debug, Default)]
+pub struct Held<B>(Mutex<Option<Part<B>>>);
+
+#[derive(Debug)]
+struct Part<B> {
+    offset: u64,
+    bytes: B,
+    /// How many were not read yet.
+    left: usize,
+}
+
+impl<B: AsRef<[u8]>> Held<B> {
+    /// Bytes from an offset of the object on.
+    pub fn new(offset: u64, bytes: B) -> Self {
+        let left = bytes.as_ref().len();
+        let part = Part {
+            offset,
+            bytes,
+            left,
+        };
+        Self(Mutex::new((left > 0).then_some(part)))
+    }
+
+    fn part(&self) -> MutexGuard<'_, Option<Part<B>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets go of the bytes.
+    pub fn clear(&self) {
+        *self.part() = None;
+    }
+
+    /// Fills the front of `from..to` of a target that begins at an offset of the object; how far it came.
+    pub fn fill(&self, target: &mut Target, offset: u64, from: usize, to: usize) -> usize {
+        let mut held = self.part();
+        let Some(part) = &mut *held else {
+            return from;
+        };
+        let skip = (offset + from as u64).checked_sub(part.offset);
+        let skip = skip.and_then(|skip| usize::try_from(skip).ok());
+        let bytes = skip.and_then(|skip| part.bytes.as_ref().get(skip..));
+        let Some(bytes) = bytes.filter(|_| from < to) else {
+            return from;
+        };
+        let end = target.copy(from, to, bytes);
+        part.left = part.left.saturating_sub(end - from);
+        if part.left == 0 {
+            *held = None;
+        }
+        end
+    }
 }
 
 #[cfg(test)]
