@@ -1,6 +1,6 @@
 //! Tests of every client of objects: each reads the same objects, behind the same faults, of the server beside this file.
 //!
-//! A client's own test program names the client, and calls each of these in a test of that name.
+//! The program of tests has a test of each name for each client: `of_every_client` in `suite/main.rs`.
 
 use std::io::ErrorKind;
 use std::time::{Duration, Instant};
