@@ -4,11 +4,7 @@
 //! announces samples of many files names them, or opens each where it announces it and lets go of
 //! it at once; the reads come later.
 //!
-//! Mechanism: a reader of each announced file is kept until its reads are over. The engine has one
-//! order of references, and a reader is at most [`ORDER_WINDOW`] away from its place in it. With
-//! `ended` references read, missed or dropped, every place before `ended - window` is over.
-//! Example: the last reference of a file is the 500th of all; it is let go when 565 have ended, or
-//! all.
+//! Mechanism: a reader of each announced file is [kept](forerun_io::kept) until its reads are over.
 //!
 //! A file that its program closes is let go at once. An object that is opened while it is kept is
 //! not asked for again, once for each announced read: its version is that of the announcement. A further opening
@@ -16,29 +12,17 @@
 //!
 //! The lock is held with the interpreter, and no reader is dropped under it: see [`crate`].
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use forerun_core::{Ledger, ReaderId};
-use forerun_io::Reader;
 use forerun_io::source::Source;
-use rustix::process::{Resource, getrlimit};
-
-/// Distance of readers from their place in the order: the engine's most
-/// (`docs/design/0007-live-hints.md`).
-const ORDER_WINDOW: u64 = 64;
+use forerun_io::{Reader, kept};
 
 /// Most files: four times those that a data loader announces ahead, and a few megabytes of tables.
 const FILES_MAX: u64 = 4096;
-
-/// Of the descriptors that the process may have, one in so many is for announced files at most.
-const DESCRIPTORS_PART: u64 = 4;
-
-/// Announced reads of which none came for so long do not come, and their files are let go: as on a
-/// mount.
-const IDLE_MAX: Duration = Duration::from_secs(15 * 60);
 
 /// An announced file.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -49,14 +33,12 @@ pub(crate) enum Key {
     Opened(ReaderId),
 }
 
-/// Its reader, and its place in the order.
+/// Its reader.
 #[derive(Clone)]
 pub(crate) struct Kept {
     pub(crate) reader: Arc<Reader>,
     /// Of an object: others are opened by it without a question to the server.
     pub(crate) source: Option<Arc<dyn Source>>,
-    /// How many references had been announced with its last one.
-    pub(crate) last: u64,
     /// So many openings get its version.
     pub(crate) opens: u64,
 }
@@ -75,12 +57,7 @@ pub(crate) struct Announced(Mutex<State>);
 
 #[derive(Default)]
 struct State {
-    files: HashMap<Key, Kept>,
-    /// Their keys in the order of their last references, and those of files that are announced
-    /// again or closed.
-    order: VecDeque<(u64, Key)>,
-    /// How many references had ended when one more had, and when that was.
-    moved: Option<(u64, Instant)>,
+    files: kept::Kept<Key, Kept>,
     /// References that were dropped, as of the last look.
     dropped: u64,
     /// A file was closed that had been announced, since then.
@@ -95,8 +72,7 @@ impl Announced {
 
     /// Most files that are kept.
     pub(crate) fn files_max() -> usize {
-        let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-        usize::try_from((limit / DESCRIPTORS_PART).min(FILES_MAX)).unwrap_or(usize::MAX)
+        kept::most(FILES_MAX)
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -123,17 +99,13 @@ impl Announced {
         kept.source.clone()
     }
 
-    /// Keeps a file. One that was kept in its place is for the caller to drop.
+    /// Keeps a file, after so many references were announced. One that was kept in its place is for the caller to
+    /// drop.
     #[must_use]
-    pub(crate) fn keep(&self, key: Key, mut kept: Kept) -> Option<Kept> {
-        let mut state = self.state();
-        state.moved = None;
-        let before = state.files.get(&key);
-        kept.opens += before.map_or(0, |before| before.opens);
-        if before.map(|before| before.last) != Some(kept.last) {
-            state.order.push_back((kept.last, key.clone()));
-        }
-        state.files.insert(key, kept)
+    pub(crate) fn keep(&self, key: Key, mut kept: Kept, announced: u64) -> Option<Kept> {
+        let files = &mut self.state().files;
+        kept.opens += files.get(&key).map_or(0, |before| before.opens);
+        files.keep(key, kept, announced)
     }
 
     /// The program closed this file, or its object is another one by now. For the caller to drop.
@@ -148,28 +120,7 @@ impl Announced {
     /// Those whose reads are over, for the caller to drop.
     #[must_use]
     pub(crate) fn over(&self, ledger: &Ledger, now: Instant) -> Vec<Kept> {
-        let ended = ledger.hints_read + ledger.hints_missed + ledger.hints_dropped;
-        let mut state = self.state();
-        let since = match state.moved {
-            Some((before, since)) if before == ended => since,
-            _ => now,
-        };
-        state.moved = Some((ended, since));
-        let all = ended == ledger.hints || now.duration_since(since) >= IDLE_MAX;
-        let mut over = Vec::new();
-        while let Some((last, key)) = state.order.pop_front() {
-            if !all && ended <= last + ORDER_WINDOW {
-                state.order.push_front((last, key));
-                break;
-            }
-            if let Some(kept) = state.files.remove(&key) {
-                match kept.last > last {
-                    true => drop(state.files.insert(key, kept)),
-                    false => over.push(kept),
-                }
-            }
-        }
-        over
+        self.state().files.over(ledger, now)
     }
 
     /// How many references were dropped since the last look, and whether a file was closed since

@@ -497,10 +497,9 @@ fn hand_in(
         let kept = Kept {
             reader,
             source,
-            last,
             opens: 1,
         };
-        before.push(running.announced.keep(key.clone(), kept));
+        before.push(running.announced.keep(key.clone(), kept, last));
     }
     released(py, || drop((before, some)))
 }

@@ -14,7 +14,7 @@
 //!
 //! | module | contents |
 //! | --- | --- |
-//! | `driver`, `opening`, `reader`, `hint`, `folder` | the face |
+//! | `driver`, `opening`, `reader`, `hint`, `kept`, `folder` | the face |
 //! | `hit`, `hazard`, `threads` | resident blocks, lock-free; a slot for each thread |
 //! | `engine_host`, `engine_state`, `deferred_inputs`, `dispatch_queue`, `wait`, `alarm`, `journal_file` | the engine's lock, the state behind it, the queues before and after it, its timer |
 //! | `catalog`, `version_number`, `source` | which files, which version of them, where bytes come from |

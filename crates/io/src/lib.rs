@@ -45,6 +45,7 @@ mod hint;
 mod hit;
 pub mod inherited;
 mod journal_file;
+pub mod kept;
 mod numbers;
 pub mod opening;
 mod owner;

@@ -9,16 +9,11 @@
 //! ```text
 //! control thread --> queue of 4 --> forerun-hint: open files --> engine --> answer
 //!                                        |                         |
-//!                       at most 1024 files are kept open <-- until their ranges were read
+//!                   at most 1024 files are kept open <-- until their ranges were read (forerun_io::kept)
 //! ```
 //!
 //! Announcements have a thread of their own, begun with the first: a file system that does not
 //! answer delays later announcements, and neither the control socket nor a reader.
-//!
-//! When a file may be closed: the engine takes one order, and a reader is at most a
-//! [window](ORDER_WINDOW) away from its place in it. With `ended` references of the order read,
-//! missed or dropped, every place before `ended - window` is over. Example: the last range of a file
-//! is the 500th of all; it is closed when 564 have ended, or all.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::net::UnixStream;
@@ -28,12 +23,11 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use forerun_core::Ledger;
 use forerun_io::Reader;
+use forerun_io::kept::{Kept, most};
 use forerun_surface::daemon::announced::{FULL, PART_PATHS_MAX, Range, Taken};
 use forerun_surface::daemon::control::{Answer, reply};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Resource, getrlimit};
 
 use super::lock;
 use super::mounted::Refused;
@@ -49,20 +43,8 @@ const FILES_MAX: u64 = 1024;
 /// Files that are opened at once: their stores are asked for them side by side. A client sends as many at a time.
 const AT_ONCE: usize = PART_PATHS_MAX;
 
-/// Of the descriptors the process may have, so much is for announced files at most: the others are
-/// for those that programs have open.
-const DESCRIPTORS_PART: u64 = 4;
-
-/// Distance of readers from their place in the order: the engine's most
-/// (`docs/design/0007-live-hints.md`).
-const ORDER_WINDOW: u64 = 64;
-
 /// Interval of the search for files that may be closed.
 const LOOK: Duration = Duration::from_secs(1);
-
-/// An announcement not begun for so long will not be read. A job that is queued behind another one
-/// or computes between two epochs has begun by then.
-const IDLE_MAX: Duration = Duration::from_secs(15 * 60);
 
 /// The announcements of a mount.
 #[derive(Debug)]
@@ -125,9 +107,14 @@ fn start(watched: Arc<Watched>) -> std::io::Result<SyncSender<Job>> {
 }
 
 fn serve(watched: &Watched, jobs: &Receiver<Job>) {
-    let mut files = Files::new();
+    let mut files = Files::default();
     loop {
-        match jobs.recv_timeout(files.patience()) {
+        let patience = if files.is_empty() {
+            Duration::MAX
+        } else {
+            LOOK
+        };
+        match jobs.recv_timeout(patience) {
             Ok((ranges, client)) => {
                 let answer = match announce(watched, &mut files, &ranges, &client) {
                     Ok(Some(taken)) => Some(Answer::Hints(taken)),
@@ -143,81 +130,12 @@ fn serve(watched: &Watched, jobs: &Receiver<Job>) {
         let Some((ledger, _)) = watched.fs.engine().counters() else {
             return;
         };
-        files.close_over(&Order::of(&ledger), Instant::now());
+        drop(files.over(&ledger, Instant::now()));
     }
 }
 
-/// Progress of the order of announced references.
-#[derive(Clone, Copy, Debug)]
-struct Order {
-    all: u64,
-    ended: u64,
-}
-
-impl Order {
-    fn of(ledger: &Ledger) -> Self {
-        Self {
-            all: ledger.hints,
-            ended: ledger.hints_read + ledger.hints_missed + ledger.hints_dropped,
-        }
-    }
-}
-
-/// An announced file.
-#[derive(Debug)]
-struct File<R> {
-    /// Announcements of a file are forgotten when its last reader goes.
-    _reader: R,
-    /// The references that were announced up to its last range.
-    last: u64,
-}
-
-/// The files kept open.
-#[derive(Debug)]
-struct Files<R> {
-    most: usize,
-    open: BTreeMap<PathBuf, File<R>>,
-    /// How many references had ended when one more had, and when that was.
-    moved: Option<(u64, Instant)>,
-}
-
-impl<R> Files<R> {
-    fn new() -> Self {
-        let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-        let most = (limit / DESCRIPTORS_PART).min(FILES_MAX);
-        Self {
-            most: usize::try_from(most).unwrap_or(usize::MAX),
-            open: BTreeMap::new(),
-            moved: None,
-        }
-    }
-
-    /// Time to wait for the next announcement.
-    fn patience(&self) -> Duration {
-        if self.open.is_empty() {
-            Duration::MAX
-        } else {
-            LOOK
-        }
-    }
-
-    /// Closes those whose ranges are over, and all when announced ranges are no longer read.
-    fn close_over(&mut self, order: &Order, now: Instant) {
-        let has_moved = self.moved.is_none_or(|(ended, _)| ended != order.ended);
-        let since = match self.moved {
-            Some((_, since)) if !has_moved => since,
-            _ => now,
-        };
-        self.moved = Some((order.ended, since));
-        let is_forgotten = now.duration_since(since) >= IDLE_MAX;
-        if order.ended == order.all || is_forgotten {
-            self.open.clear();
-            return;
-        }
-        let is_over = |file: &File<R>| order.ended > file.last + ORDER_WINDOW;
-        self.open.retain(|_, file| !is_over(file));
-    }
-}
+/// The files that are kept open.
+type Files = Kept<PathBuf, Reader>;
 
 /// Whether a client has closed its connection: it gave up, and may announce the same again.
 fn is_gone(client: &UnixStream) -> bool {
@@ -230,7 +148,7 @@ fn is_gone(client: &UnixStream) -> bool {
 /// Announces ranges of any files, in their order; none if the client has not waited for it.
 fn announce(
     watched: &Watched,
-    files: &mut Files<Reader>,
+    files: &mut Files,
     ranges: &[Range],
     client: &UnixStream,
 ) -> Result<Option<Taken>, Refused> {
@@ -271,17 +189,9 @@ fn announce(
         .map_or(0, |(ledger, _)| ledger.hints);
     for (path, reader) in opened {
         if let Ok(reader) = reader {
-            files.open.insert(
-                path.into(),
-                File {
-                    _reader: reader,
-                    last,
-                },
-            );
+            files.keep(path.into(), reader, last);
         }
     }
-    // A new announcement is not idle.
-    files.moved = None;
     Ok(Some(taken))
 }
 
@@ -289,15 +199,16 @@ fn announce(
 /// by now. Those that cannot be opened have the reason.
 fn open<'a>(
     watched: &Watched,
-    files: &Files<Reader>,
+    files: &Files,
     ranges: &'a [Range],
 ) -> Result<BTreeMap<&'a str, Result<Reader, String>>, Refused> {
     let mut seen = BTreeSet::new();
     let paths = ranges.iter().map(|range| &*range.path);
     let paths: Vec<&str> = paths.filter(|path| seen.insert(*path)).collect();
-    let (mut left, mut room) = (&paths[..], files.most.saturating_sub(files.open.len()));
+    let most = most(FILES_MAX);
+    let (mut left, mut room) = (&paths[..], most.saturating_sub(files.len()));
     let mut opened = BTreeMap::new();
-    let is_known = |path: &str| files.open.contains_key(Path::new(path));
+    let is_known = |path: &str| files.get(Path::new(path)).is_some();
     while let Some(first) = left.first() {
         let mut new = 0;
         let fits = |path: &&&str| {
@@ -308,7 +219,6 @@ fn open<'a>(
         let (part, rest) = left.split_at(count.max(1));
         left = rest;
         if count == 0 {
-            let most = files.most;
             let why = format!("more than {most} files with announced reads at a time");
             opened.insert(*first, Err(why));
             continue;
@@ -337,52 +247,5 @@ mod tests {
         assert!(!is_gone(&here));
         drop(client);
         assert!(is_gone(&here));
-    }
-
-    fn files(lasts: &[u64]) -> Files<()> {
-        let mut files = Files::new();
-        for last in lasts {
-            let file = File {
-                _reader: (),
-                last: *last,
-            };
-            files.open.insert(format!("{last}").into(), file);
-        }
-        files
-    }
-
-    #[test]
-    fn a_file_is_closed_a_window_after_its_last_range() {
-        let mut files = files(&[500, 501]);
-        let now = Instant::now();
-        for (ended, open) in [(0, 2), (564, 2), (565, 1), (566, 0)] {
-            files.close_over(&Order { all: 2000, ended }, now);
-            assert_eq!(files.open.len(), open, "after {ended}");
-        }
-    }
-
-    #[test]
-    fn all_are_closed_when_the_order_is_over_or_nobody_reads_it() {
-        let now = Instant::now();
-        let mut over = files(&[500, 501]);
-        over.close_over(
-            &Order {
-                all: 501,
-                ended: 501,
-            },
-            now,
-        );
-        assert!(over.open.is_empty());
-        let mut idle = files(&[500, 501]);
-        let order = |ended| Order { all: 501, ended };
-        idle.close_over(&order(3), now);
-        idle.close_over(&order(3), now + IDLE_MAX - LOOK);
-        assert_eq!(idle.open.len(), 2);
-        idle.close_over(&order(4), now + IDLE_MAX);
-        idle.close_over(&order(4), now + 2 * IDLE_MAX - LOOK);
-        assert_eq!(idle.open.len(), 2, "one more was read");
-        idle.close_over(&order(4), now + 2 * IDLE_MAX);
-        assert!(idle.open.is_empty());
-        assert_eq!(idle.patience(), Duration::MAX);
     }
 }

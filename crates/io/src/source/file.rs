@@ -424,7 +424,8 @@ pub fn raise_descriptor_limit() {
     }
 }
 
-fn descriptor_limit() -> u64 {
+/// Descriptors that the process may have.
+pub(crate) fn descriptor_limit() -> u64 {
     let mut limit = libc::rlimit {
         rlim_cur: 0,
         rlim_max: 0,
