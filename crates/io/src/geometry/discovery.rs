@@ -26,7 +26,7 @@ use forerun_core::Bytes;
 use forerun_core::layout::map::EXTENTS_MAX;
 
 use super::block::{Below, System};
-use super::fiemap::{self, Extents, RawExtent};
+use super::fiemap::{self, Extents};
 use super::ioctl::{self, Attributes};
 use super::space::Space;
 use super::{
@@ -132,17 +132,7 @@ impl Discovery {
             .system
             .bytes(attributes.device)?
             .min(i64::MAX as u64 / 2);
-        let whole = RawExtent {
-            logical: 0,
-            physical: 0,
-            bytes,
-            flags: 0,
-        };
-        let extents = Extents {
-            kept: [whole].into(),
-            ..Extents::default()
-        };
-        map(&extents, bytes, &below.space, below.source)
+        map(&Extents::whole(bytes), bytes, &below.space, below.source)
     }
 
     /// Twice at most: if an address is in no chunk, a balance has made new ones meanwhile.

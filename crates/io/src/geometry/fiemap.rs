@@ -192,6 +192,20 @@ pub(super) fn all(bytes: u64, ask: &mut Ask<'_>) -> io::Result<Extents> {
 }
 
 impl Extents {
+    /// Of a device: one, from its beginning on.
+    pub(super) fn whole(bytes: u64) -> Self {
+        let whole = RawExtent {
+            logical: 0,
+            physical: 0,
+            bytes,
+            flags: 0,
+        };
+        Self {
+            kept: vec![whole],
+            ..Self::default()
+        }
+    }
+
     /// Takes the next extent of the file, whose end so far is `at`; returns the new end.
     fn take(&mut self, at: u64, file_bytes: u64, extent: RawExtent) -> u64 {
         // The kernel's list is in order; the list of a file that changes meanwhile may not be, and is cut.

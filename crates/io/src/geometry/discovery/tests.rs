@@ -5,6 +5,7 @@ use std::io::Write;
 use std::os::fd::AsFd;
 
 use super::*;
+use crate::geometry::fiemap::RawExtent;
 use crate::geometry::{DiskArray, DiskMember, Level};
 
 const K: u64 = 1024;

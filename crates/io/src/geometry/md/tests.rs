@@ -5,7 +5,7 @@ use forerun_core::layout::LayoutMap;
 
 use super::*;
 use crate::geometry::block::tests::Tree;
-use crate::geometry::fiemap::{Extents, RawExtent};
+use crate::geometry::fiemap::Extents;
 use crate::geometry::{GeometrySource, discovery};
 
 /// `md0` of these disks, with data from sector 2048 on.
@@ -60,16 +60,7 @@ const STRIP: u64 = 64 << 10;
 /// sector 2048.
 fn places(space: &Space, strip: u64) -> Vec<(u64, u64)> {
     let bytes = (strip + 1) * STRIP;
-    let whole = RawExtent {
-        logical: 0,
-        physical: 0,
-        bytes,
-        flags: 0,
-    };
-    let extents = Extents {
-        kept: [whole].into(),
-        ..Extents::default()
-    };
+    let extents = Extents::whole(bytes);
     let found = discovery::map(&extents, bytes, space, GeometrySource::Md).unwrap();
     let number = |m: &DiskMember| DeviceId((m.device.number.1 / 16) as u16);
     let placement = found.placement(4096, number).unwrap();
