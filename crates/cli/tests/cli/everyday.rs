@@ -304,39 +304,32 @@ fn a_trial_reads_the_users_files_on_both_sides_and_answers() {
     );
 }
 
-#[test]
-fn a_progress_bar_knows_its_end_when_it_is_drawn_and_has_no_decimals() {
-    // `script` gives it a terminal.
-    let line = format!(
-        "{} simulate --workload synth --preset forestall --device hp97560 > /dev/null",
-        cargo_bin!("forerun").display()
-    );
+/// The output of a command on a terminal, which `script` gives it.
+#[track_caller]
+fn on_a_terminal(words: &str, variables: &[(&str, &str)]) -> Option<Vec<u8>> {
+    let line = format!("{} {words}", cargo_bin!("forerun").display());
     let output = Command::new("script")
         .args(["-qec", &line, "/dev/null"])
+        .envs(variables.iter().copied())
         .output();
-    match output {
-        Ok(output) => {
-            let drawn = String::from_utf8_lossy(&output.stdout);
-            assert!(drawn.contains("requests"), "{drawn}");
-            assert!(!drawn.contains(" 0/0") && !drawn.contains('.'), "{drawn}");
-        }
-        Err(_) => crate::skipped::skipped("needs script(1)"),
+    let missing = |_| crate::skipped::skipped("needs script(1)");
+    output.map(|output| output.stdout).map_err(missing).ok()
+}
+
+#[test]
+fn a_progress_bar_knows_its_end_when_it_is_drawn_and_has_no_decimals() {
+    let words = "simulate --workload synth --preset forestall --device hp97560 > /dev/null";
+    if let Some(drawn) = on_a_terminal(words, &[]) {
+        let drawn = String::from_utf8_lossy(&drawn);
+        assert!(drawn.contains("requests"), "{drawn}");
+        assert!(!drawn.contains(" 0/0") && !drawn.contains('.'), "{drawn}");
     }
 }
 
 #[test]
 fn log_lines_have_no_colours_where_the_user_wants_none() {
-    // `script` gives it a terminal.
-    let line = format!(
-        "{} mount --metrics 0.0.0.0:1 /nowhere /nowhere",
-        cargo_bin!("forerun").display()
-    );
-    let output = Command::new("script")
-        .args(["-qec", &line, "/dev/null"])
-        .env("NO_COLOR", "1")
-        .output();
-    match output {
-        Ok(output) => assert!(!output.stdout.contains(&0x1b), "{output:?}"),
-        Err(_) => crate::skipped::skipped("needs script(1)"),
+    let words = "mount --metrics 0.0.0.0:1 /nowhere /nowhere";
+    if let Some(said) = on_a_terminal(words, &[("NO_COLOR", "1")]) {
+        assert!(!said.contains(&0x1b), "{said:?}");
     }
 }
