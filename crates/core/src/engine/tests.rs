@@ -25,6 +25,16 @@ use crate::units::{
 };
 use crate::{Placement, Profile, hinted, next_file, preset, reclaim, shape};
 
+/// So many blocks behind those that were read before.
+fn sequential(first: u32, count: u32) -> Access {
+    Access {
+        block: Block(first),
+        head: 0,
+        count,
+        previous: first.checked_sub(1).map(Block),
+    }
+}
+
 /// A driver that does every output, and keeps book of the engine's requests.
 struct Rig {
     engine: Engine,
@@ -266,12 +276,7 @@ fn sequential_read() -> impl Strategy<Value = Input> {
     (0..16u32, 0..8u32, 0..600u32, 1..40u32).prop_map(|(read, reader, first, count)| Input::Read {
         read: ReadId(read),
         reader: ReaderId(reader),
-        access: Access {
-            block: Block(first),
-            head: 0,
-            count,
-            previous: first.checked_sub(1).map(Block),
-        },
+        access: sequential(first, count),
         fresh: true,
         wants: Wants::Blocks,
     })
@@ -294,12 +299,7 @@ fn awaiting() -> impl Strategy<Value = Input> {
         Input::Read {
             read: ReadId(read),
             reader: ReaderId(reader),
-            access: Access {
-                block: Block(first),
-                head: 0,
-                count,
-                previous: first.checked_sub(1).map(Block),
-            },
+            access: sequential(first, count),
             fresh,
             wants: match is_idle {
                 true => Wants::Idle,
@@ -492,12 +492,7 @@ fn under_a_lower_limit_a_read_holds_an_eighth_of_the_frames_that_are_left() {
     rig.input(Input::Read {
         read,
         reader,
-        access: Access {
-            block: Block(0),
-            head: 0,
-            count: 64,
-            previous: None,
-        },
+        access: sequential(0, 64),
         fresh: true,
         wants: Wants::Blocks,
     });
@@ -538,12 +533,7 @@ fn who_waits_for_a_device_holds_no_memory() {
         rig.input(Input::Read {
             read: ReadId(number),
             reader: ReaderId(number),
-            access: Access {
-                block: Block(0),
-                head: 0,
-                count: 16,
-                previous: None,
-            },
+            access: sequential(0, 16),
             fresh: true,
             wants: Wants::Blocks,
         });

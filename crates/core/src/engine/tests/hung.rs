@@ -5,10 +5,9 @@ use std::collections::BTreeSet;
 use std::format;
 use std::vec::Vec;
 
-use super::Rig;
-use crate::detect::Access;
+use super::{Rig, sequential};
 use crate::protocol::{Fetch, FetchOutcome, Input, Output, Wants};
-use crate::units::{Block, Bytes, DeviceId, FileId, Nanos, ReadId, ReaderId};
+use crate::units::{Bytes, DeviceId, FileId, Nanos, ReadId, ReaderId};
 use crate::{Engine, Placement, Profile, preset};
 
 const SECOND: u64 = 1_000_000_000;
@@ -75,12 +74,7 @@ impl Servers {
         self.rig.input(Input::Read {
             read,
             reader: ReaderId(number),
-            access: Access {
-                block: Block(first),
-                head: 0,
-                count,
-                previous: first.checked_sub(1).map(Block),
-            },
+            access: sequential(first, count),
             wants: Wants::Blocks,
             fresh: true,
         });
@@ -218,12 +212,7 @@ fn a_request_that_is_never_answered_holds_up_no_other_for_ever() {
                 file: FileId(number),
             },
         );
-        let access = Access {
-            block: Block(0),
-            head: 0,
-            count: 16,
-            previous: None,
-        };
+        let access = sequential(0, 16);
         sent.push(fetches(
             &mut engine,
             1,

@@ -2,7 +2,7 @@
 
 use std::vec::Vec;
 
-use super::Rig;
+use super::{Rig, sequential};
 use crate::detect::Access;
 use crate::protocol::{FetchOutcome, Input, Wants};
 use crate::units::{Block, Bytes, DeviceId, FileId, Nanos, ReadId, ReaderId};
@@ -39,12 +39,7 @@ fn read(rig: &mut Rig, number: u32, first: u32, count: u32, wants: Wants) {
     rig.input(Input::Read {
         read: ReadId(number),
         reader: ReaderId(number),
-        access: Access {
-            block: Block(first),
-            head: 0,
-            count,
-            previous: first.checked_sub(1).map(Block),
-        },
+        access: sequential(first, count),
         wants,
         fresh: true,
     });
@@ -152,12 +147,7 @@ fn a_stream_keeps_its_marks_and_its_unread_blocks() {
     rig.input(Input::Read {
         read: ReadId(1),
         reader: ReaderId(1),
-        access: Access {
-            block: Block(0),
-            head: 0,
-            count: resident,
-            previous: None,
-        },
+        access: sequential(0, resident),
         wants: Wants::Idle,
         fresh: true,
     });

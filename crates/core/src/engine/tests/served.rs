@@ -3,8 +3,7 @@
 
 use std::format;
 
-use super::Rig;
-use crate::detect::Access;
+use super::{Rig, sequential};
 use crate::protocol::{FetchOutcome, Input, Wants};
 use crate::units::{Block, Bytes, DeviceId, Extent, FileId, Nanos, ReadId, ReaderId};
 use crate::{Placement, Profile, preset};
@@ -30,12 +29,7 @@ fn rig(servers: u32, memory: u64, readers: u32, blocks: u32) -> Rig {
             bytes: Bytes(u64::from(blocks) * BLOCK),
         });
         rig.input(Input::Open { reader, file });
-        let access = Access {
-            block: Block(0),
-            head: 0,
-            count: blocks.min(64),
-            previous: None,
-        };
+        let access = sequential(0, blocks.min(64));
         rig.input(Input::Read {
             read: ReadId(number),
             reader,
@@ -111,12 +105,7 @@ fn awaited_blocks_stay_until_they_are_taken_though_their_mark_opens_a_window() {
                 rig.input(Input::Read {
                     read: ReadId(first),
                     reader,
-                    access: Access {
-                        block: Block(first),
-                        head: 0,
-                        count: COUNT,
-                        previous: first.checked_sub(1).map(Block),
-                    },
+                    access: sequential(first, COUNT),
                     wants: Wants::Presence,
                     fresh: true,
                 });

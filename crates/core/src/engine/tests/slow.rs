@@ -4,10 +4,9 @@
 use std::collections::BTreeMap;
 use std::vec::Vec;
 
-use super::Rig;
-use crate::detect::Access;
+use super::{Rig, sequential};
 use crate::protocol::{Fetch, FetchOutcome, Input, Wants};
-use crate::units::{Block, Bytes, DeviceId, FileId, Nanos, ReadId, ReaderId, RequestId};
+use crate::units::{Bytes, DeviceId, FileId, Nanos, ReadId, ReaderId, RequestId};
 use crate::{Placement, Profile, preset};
 
 const SECOND: u64 = 1_000_000_000;
@@ -72,12 +71,7 @@ impl Server {
         self.rig.input(Input::Read {
             read,
             reader: ReaderId(number),
-            access: Access {
-                block: Block(first),
-                head: 0,
-                count,
-                previous: first.checked_sub(1).map(Block),
-            },
+            access: sequential(first, count),
             wants: Wants::Blocks,
             fresh: first.is_multiple_of(READ),
         });
