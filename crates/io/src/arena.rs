@@ -470,6 +470,12 @@ mod tests {
         let mut seen = Vec::new();
         target.fill(1000, 2000, |at, slice| seen.push((at, slice.len())));
         assert_eq!(seen, [(1000, 536), (1536, 464)]);
+        let bytes: Vec<u8> = (0..100).collect();
+        assert_eq!(target.copy(1500, 1590, &bytes), 1590);
+        assert_eq!(target.copy(1590, 4096, &bytes[90..]), 1600);
+        target.fill(1500, 1600, |at, slice| {
+            assert_eq!(*slice, bytes[at - 1500..][..slice.len()]);
+        });
     }
 
     #[test]
