@@ -82,8 +82,8 @@ pub enum Step {
 pub struct Limits {
     /// Most files of a run opened ahead.
     pub files: u32,
-    /// Most bytes fetched of one, from its beginning; 0 for as many as the device delivers in the time of a switch, and
-    /// [`HEAD_LEAST`] at least.
+    /// Most bytes fetched of each part of one that programs read, as its beginning; 0 for as many as the device delivers in
+    /// the time of a switch, and [`HEAD_LEAST`] at least.
     pub bytes: Bytes,
 }
 
@@ -171,8 +171,8 @@ pub const HEAD_LEAST: Bytes = Bytes(256 << 10);
 /// See [`Limits::bytes`].
 pub const BYTES: Param = Param {
     name: "bytes",
-    summary: "most bytes fetched of a file before it is opened; 0 for as many as the device delivers in the time of \
-              a switch, and 256 KiB at least",
+    summary: "most bytes fetched of each part of a file before it is opened; 0 for as many as the device delivers in \
+              the time of a switch, and 256 KiB at least",
     default: 0,
     min: 0,
     max: 16 << 20,

@@ -156,13 +156,15 @@ pub(crate) struct Habit {
 pub(crate) type Parts = [Run; 3];
 
 impl Habit {
-    /// Blocks of a file that its programs are believed to read: twice as many as of any that they read to the end, and
-    /// `least` of one of which nothing is known.
+    /// Blocks of a part of a file that its programs are believed to read: twice as many as of any file that they read to
+    /// the end, and `least` of one of which nothing is known.
     pub(crate) fn believed(&self, least: u64) -> u64 {
-        match self.head {
-            WHOLE => self.longest.saturating_mul(2).max(least),
-            length => length.max(least),
-        }
+        let head = match self.head {
+            WHOLE => self.longest.saturating_mul(2),
+            length => length,
+        };
+        let middle = self.middle.map_or(0, |(_, middle)| middle.run.count);
+        head.max(middle).max(self.tail).max(least)
     }
 
     /// Whether programs read on behind the first so many blocks.

@@ -74,6 +74,20 @@ fn a_long_file_among_short_ones_has_a_short_head() {
 }
 
 #[test]
+fn a_footer_beyond_the_least_head_is_fetched_whole() {
+    let mut driver = Driver::on_store(16, "directory", vec![4000; 60], 256 << 20);
+    driver.list(0, 60);
+    driver.walk_reading(0..30, |blocks| vec![(blocks - 256, 256)]);
+    let last = *driver.ahead.keys().next_back().unwrap();
+    let of_file = driver
+        .sent
+        .iter()
+        .filter(|fetch| fetch.extent.file == FileId(last));
+    let blocks: u32 = of_file.map(|fetch| fetch.extent.count).sum();
+    assert_eq!(blocks, 256);
+}
+
+#[test]
 fn a_head_is_as_short_as_the_user_says() {
     let mut driver = Driver::on_store(16, "directory(bytes=16384)", vec![100; 60], 256 << 20);
     driver.list(0, 60);

@@ -13,7 +13,7 @@
 //! ```
 //!
 //! Bounds: a number of names of listed folders, the least recently walked forgotten first, and of a folder with more its first
-//! ones, half as many, so that another has room. A forgotten folder is not listed again for its opens. Files
+//! ones, half as many, so that another has room. A forgotten folder is listed again once a 16th of its names was opened. Files
 //! are opened ahead only by request of the engine, and are closed when their folder was not walked
 //! for [`IDLE`], so that no deleted file keeps its space and no source stays busy.
 
@@ -42,7 +42,10 @@ const IDLE: Duration = Duration::from_secs(10);
 
 /// Files opened in an unlisted folder before it is listed for them: a program that has its names
 /// from elsewhere, in an order that may be one of the folder's.
-const UNLISTED: u8 = 4;
+const UNLISTED: u32 = 4;
+
+/// Of a folder that was forgotten for others, this part of its names: so at most 16 names are listed for each open.
+const RELISTED_PART: usize = 16;
 
 /// Unlisted folders, most.
 const UNLISTED_MAX: usize = 64;
@@ -89,7 +92,8 @@ pub(crate) struct Ahead<F> {
 struct State<K, F> {
     folders: HashMap<Node, Walked>,
     nodes: HashMap<FolderId, Node>,
-    unlisted: HashMap<Node, u8>,
+    /// With the opens in each until it is listed for them.
+    unlisted: HashMap<Node, u32>,
     files: HashMap<K, Ahead<F>>,
     readers: HashMap<ReaderId, K>,
 }
@@ -286,7 +290,8 @@ impl<K: Eq + Hash, F> State<K, F> {
         }
         for walked in &forgotten {
             if let Some(node) = self.nodes.remove(&walked.folder.id()) {
-                self.note_unlisted(node, UNLISTED);
+                let part = u32::try_from(walked.names.len() / RELISTED_PART).unwrap_or(u32::MAX);
+                *self.opens_left(node) = part.max(UNLISTED);
             }
         }
         forgotten
@@ -294,17 +299,18 @@ impl<K: Eq + Hash, F> State<K, F> {
 
     /// Counts an open in an unlisted folder; true once it is worth while.
     fn entered_unlisted(&mut self, parent: Node) -> bool {
-        self.note_unlisted(parent, 1) == UNLISTED
+        let left = self.opens_left(parent);
+        let is_last = *left == 1;
+        *left = left.saturating_sub(1);
+        is_last
     }
 
-    /// So many opens in an unlisted folder; and all of them.
-    fn note_unlisted(&mut self, node: Node, opens: u8) -> u8 {
+    /// Opens in an unlisted folder until it is listed; none once it was asked for.
+    fn opens_left(&mut self, node: Node) -> &mut u32 {
         if self.unlisted.len() >= UNLISTED_MAX && !self.unlisted.contains_key(&node) {
             self.unlisted.clear();
         }
-        let opened = self.unlisted.entry(node).or_default();
-        *opened = opened.saturating_add(opens);
-        *opened
+        self.unlisted.entry(node).or_insert(UNLISTED)
     }
 }
 
@@ -350,7 +356,7 @@ impl Gathered {
         if files.len() < self.most {
             files.push(file);
         } else {
-            files.truncate(self.most.div_ceil(2));
+            files.truncate(self.most / 2);
             self.is_cut = true;
         }
     }
@@ -412,11 +418,7 @@ mod tests {
             inode: at,
             bytes: 1,
         };
-        for (names, kept) in [
-            (6, vec![0, 2, 3, 4, 5]),
-            (7, vec![0, 2, 3]),
-            (90, vec![0, 2, 3]),
-        ] {
+        for (names, kept) in [(6, vec![0, 2, 3, 4, 5]), (7, vec![0, 2]), (90, vec![0, 2])] {
             for at in 0..names {
                 gathered.add(at, at + 1, || (at != 1).then(|| listed(at)));
             }
@@ -450,13 +452,14 @@ mod tests {
         let mut state = State::<u8, ()>::default();
         let asked: Vec<bool> = (0..9).map(|_| state.entered_unlisted(Node(5))).collect();
         assert_eq!(asked.iter().filter(|asked| **asked).count(), 1);
-        assert!(asked[usize::from(UNLISTED) - 1]);
+        assert!(asked[UNLISTED as usize - 1]);
         for node in 0..10_000 {
             state.entered_unlisted(Node(node));
         }
-        // One that was forgotten to make room for others is not listed for its opens.
-        state.note_unlisted(Node(20_000), UNLISTED);
-        assert!((0..9).all(|_| !state.entered_unlisted(Node(20_000))));
+        // One that was forgotten to make room for others costs more opens.
+        *state.opens_left(Node(20_000)) = 100;
+        let asked = (0..200).filter(|_| state.entered_unlisted(Node(20_000)));
+        assert_eq!(asked.collect::<Vec<_>>(), [99]);
         assert!(state.unlisted.len() <= UNLISTED_MAX);
     }
 }
