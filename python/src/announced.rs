@@ -4,7 +4,7 @@
 //! announces samples of many files names them, or opens each where it announces it and lets go of
 //! it at once; the reads come later.
 //!
-//! Mechanism: a reader of each announced file is [kept](forerun_io::kept) until its reads are over.
+//! Mechanism: a reader of each announced file is [kept] until its reads are over.
 //!
 //! A file that its program closes is let go at once. An object that is opened while it is kept is
 //! not asked for again, once for each announced read: its version is that of the announcement. A further opening

@@ -3,6 +3,7 @@
 
 #![forbid(unsafe_code)]
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
@@ -36,11 +37,19 @@ fn main() -> ExitCode {
     // Its lines go to the system's log, which is no terminal.
     let is_in_background = std::env::args_os().any(|word| word == "--report-ready");
     let is_coloured = io::stderr().is_terminal() && !no_color && !is_in_background;
-    if let Err(refused) = messages::begin(log.as_deref(), is_coloured) {
-        let _ = writeln!(io::stderr(), "forerun: {}", clean(&refused));
-        return ExitCode::from(2);
-    }
-    let typed: Vec<_> = std::env::args_os().collect();
+    let lines = match messages::begin(log.as_deref(), is_coloured) {
+        Ok(lines) => lines,
+        Err(refused) => {
+            let _ = writeln!(io::stderr(), "forerun: {}", clean(&refused));
+            return ExitCode::from(2);
+        }
+    };
+    let code = run(std::env::args_os().collect(), &environment);
+    lines.end();
+    code
+}
+
+fn run(typed: Vec<OsString>, environment: &Environment) -> ExitCode {
     let words = typed.clone();
     #[cfg(feature = "mount")]
     let words = forerun::mount::options::expand(words);
@@ -63,7 +72,7 @@ fn main() -> ExitCode {
     };
     #[cfg(feature = "mount")]
     forerun::mount::ending::survive_limits_of_files();
-    match output().and_then(|mut out| forerun::run_in(&args, &environment, &mut out)) {
+    match output().and_then(|mut out| forerun::run_in(&args, environment, &mut out)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => ended(&failure),
     }

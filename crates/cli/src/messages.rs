@@ -10,7 +10,7 @@
 //!             ^-- waits for it, 0.1 s at most, unless an earlier one waited in vain
 //! ```
 //!
-//! Lines that find the queue full are lost.
+//! Lines that find the queue full are lost. A process that ends waits for the others, 2 s at most.
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
@@ -27,6 +27,9 @@ const LINES_MAX: usize = 256;
 /// How long the writer of a line waits until it is there: so that lines are in order with those of other
 /// programs, and there when a process ends.
 const PATIENCE: Duration = Duration::from_millis(100);
+
+/// How long a process that ends waits for its lines: longer than a busy machine lets a thread wait for its turn.
+const PATIENCE_AT_END: Duration = Duration::from_secs(2);
 
 #[derive(Default)]
 struct State {
@@ -72,6 +75,17 @@ impl Shared {
 pub struct Messages(Arc<Shared>);
 
 impl Messages {
+    /// The process ends: waits for the lines on their way.
+    pub fn end(&self) {
+        self.end_within(PATIENCE_AT_END);
+    }
+
+    fn end_within(&self, patience: Duration) {
+        let is_due = |state: &mut State| state.written < state.taken;
+        let state = self.0.lock();
+        drop(self.0.changed.wait_timeout_while(state, patience, is_due));
+    }
+
     fn put(&self, line: &[u8], begin: impl FnOnce(Arc<Shared>) -> io::Result<()>) {
         let text = masked(&String::from_utf8_lossy(line));
         let mut state = self.0.lock();
@@ -151,12 +165,13 @@ pub fn filter(given: Option<&str>) -> Result<Targets, String> {
     }
 }
 
-/// Lines of the log go to standard error from here on, filtered by [`filter`].
+/// Lines of the log go to standard error from here on, filtered by [`filter`]. [`Messages::end`] waits for them.
 ///
 /// # Errors
 /// The filter is none.
-pub fn begin(filtered: Option<&str>, is_coloured: bool) -> Result<(), String> {
+pub fn begin(filtered: Option<&str>, is_coloured: bool) -> Result<Messages, String> {
     let messages = Messages::default();
+    let begun = messages.clone();
     let lines = tracing_subscriber::fmt::layer()
         .with_writer(move || messages.clone())
         .with_ansi(is_coloured)
@@ -164,7 +179,7 @@ pub fn begin(filtered: Option<&str>, is_coloured: bool) -> Result<(), String> {
         .without_time();
     let lines = lines.with_filter(filter(filtered)?);
     tracing_subscriber::registry().with(lines).init();
-    Ok(())
+    Ok(begun)
 }
 
 /// A text as it may go to a terminal.
@@ -258,6 +273,21 @@ mod tests {
         fn flush(&mut self) -> io::Result<()> {
             Ok(())
         }
+    }
+
+    #[test]
+    fn a_line_that_was_waited_for_in_vain_is_there_when_the_process_ends() {
+        let (open, gate) = channel();
+        let (tell, told) = channel();
+        let messages = Messages::default();
+        messages.put(b"late", |shared| {
+            thread::spawn(move || shared.write_all_to(Gated(gate, tell)));
+            Ok(())
+        });
+        assert!(messages.0.lock().late && told.try_recv().is_err());
+        thread::spawn(move || drop(open));
+        messages.end_within(Duration::from_secs(60));
+        assert_eq!(told.try_recv().unwrap(), b"late");
     }
 
     #[test]

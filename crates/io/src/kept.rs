@@ -4,7 +4,7 @@
 //! many files lets go of each at once, or never opens it itself; the reads come later.
 //!
 //! Mechanism: a reader of each announced file is kept until its reads are over. The engine has one order of
-//! references, and a reader is at most [`WINDOW`] away from its place in it. With `ended` references read, missed or
+//! references, and a reader is at most 64 away from its place in it. With `ended` references read, missed or
 //! dropped, every place before `ended - window` is over. Example: the last reference of a file is the 500th of all; it
 //! is let go when 565 have ended, or all. Announced reads of which none came for 15 minutes do not come: a job that is
 //! queued behind another one or computes between two epochs has begun by then.

@@ -57,7 +57,9 @@ fn run(
     environment: &Environment,
 ) -> Result<(), Failure> {
     let log = log.map(|log| log.to_string_lossy());
-    messages::begin(log.as_deref(), is_coloured).map_err(Failure::Usage)?;
+    let lines = messages::begin(log.as_deref(), is_coloured).map_err(Failure::Usage)?;
     let Command::Reproduce(reproduce) = Args::parse().command;
-    reproduce::run(&reproduce, environment, &mut io::stdout().lock())
+    let ended = reproduce::run(&reproduce, environment, &mut io::stdout().lock());
+    lines.end();
+    ended
 }
