@@ -210,6 +210,28 @@ pub fn masked(text: &str) -> String {
     masked + rest
 }
 
+/// As it may stand in a row, a page or a file that is kept: without user, password and query (where signatures stand) of
+/// addresses, and without control characters.
+#[must_use]
+pub fn without_secrets(text: &str) -> String {
+    const BEGIN: &str = "://";
+    let text = clean(text);
+    let mut whole = String::with_capacity(text.len());
+    let mut rest = text.as_str();
+    while let Some(at) = rest.find(BEGIN) {
+        let (before, after) = rest.split_at(at + BEGIN.len());
+        whole.push_str(before);
+        let ends = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '`');
+        let (address, behind) = after.split_at(after.find(ends).unwrap_or(after.len()));
+        match address.split_once('?') {
+            Some((path, _)) => whole.extend([path, "?***"]),
+            None => whole.push_str(address),
+        }
+        rest = behind;
+    }
+    whole + rest
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::mpsc::{Receiver, Sender, channel};
@@ -230,6 +252,20 @@ mod tests {
             ("a@b: \x1b[2J\u{9b}31m\x07\x7f\nc", "a@b: ?[2J?31m??\nc"),
         ] {
             assert_eq!(clean(text), shown);
+        }
+    }
+
+    #[test]
+    fn a_row_has_no_password_and_no_signature() {
+        for (text, shown) in [
+            ("a s3://k:p@b/c?X-Signature=s d", "a s3://***@b/c?*** d"),
+            (
+                "'https://h/a?t=1' http://h/b",
+                "'https://h/a?***' http://h/b",
+            ),
+            ("why? https://h", "why? https://h"),
+        ] {
+            assert_eq!(without_secrets(text), shown);
         }
     }
 

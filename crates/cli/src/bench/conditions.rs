@@ -2,17 +2,25 @@
 //!
 //! Problem: rows of two benches that differ in the device alone are one run to a reader of the rows, and the later one
 //! replaces the earlier. Mechanism: a row has the device, the load and the flags of its engine, each as it was typed and
-//! only where it is not the default:
+//! only where it is not the default. Of files it has the absolute paths; of addresses neither password nor query, because
+//! rows are kept and passed on:
 //!
 //! ```text
 //! bench --emulate switching=8ms,rate=80MB/s --shared --depth fixed
 //!       device  switching=8ms,rate=80MB/s     load  shared     flags  depth fixed(..)
+//! bench a.bin https://me:secret@host/data
+//!       device  /data/a.bin and https://***@host/data
 //! ```
+
+use std::borrow::Cow;
+use std::path::{Path, absolute};
 
 use forerun_io::BackendChoice;
 
 use crate::args::{Bench, Hinted, Workload};
+use crate::messages::without_secrets;
 use crate::quantity::{duration, typed};
+use crate::sources::address;
 
 /// Size of files unless it is told.
 const FILE_BYTES: u64 = 100_000_000;
@@ -20,7 +28,7 @@ const FILE_BYTES: u64 = 100_000_000;
 /// See the [module](self).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Conditions {
-    /// The emulated device, or the paths; none where content comes from the seed.
+    /// The emulated device, or all paths; none where content comes from the seed.
     pub device: Option<String>,
     /// Emulated devices.
     pub disks: u16,
@@ -45,15 +53,21 @@ impl Conditions {
 
 fn device(args: &Bench) -> Option<String> {
     let emulated = args.storage.emulate.map(|device| device.to_string());
-    let place = match &args.paths[..] {
-        [] => None,
-        [one] => Some(one.display().to_string()),
-        [first, others @ ..] => Some(format!("{} and {} others", first.display(), others.len())),
-    };
+    let places: Vec<String> = args.paths.iter().map(|path| place(path)).collect();
+    let place = (!places.is_empty()).then(|| places.join(" and "));
     match (place, emulated) {
         (Some(place), Some(emulated)) => Some(format!("{place} as {emulated}")),
         (place, emulated) => place.or(emulated),
     }
+}
+
+/// A path as it stands in a row.
+fn place(path: &Path) -> String {
+    let path = match address(path) {
+        Some(_) => Cow::Borrowed(path),
+        None => absolute(path).map_or(Cow::Borrowed(path), Cow::Owned),
+    };
+    without_secrets(&path.to_string_lossy())
 }
 
 fn load(workload: &Workload) -> Option<String> {
@@ -103,4 +117,52 @@ fn in_words<'a>(all: impl IntoIterator<Item = (&'a str, Option<String>)>) -> Opt
     let given = given.map(|(name, value)| format!("{name} {value}").trim_end().to_owned());
     let given: Vec<String> = given.collect();
     (!given.is_empty()).then(|| given.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    /// A command line of a bench alone.
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        bench: Bench,
+    }
+
+    fn device_of(paths: &[&str]) -> String {
+        let line = ["bench"].iter().chain(paths);
+        let line = Line::try_parse_from(line).unwrap();
+        Conditions::of(&line.bench).device.unwrap()
+    }
+
+    #[test]
+    fn a_row_names_every_path_and_no_secret() {
+        for (paths, device) in [
+            (&["/d/a"][..], "/d/a"),
+            (&["/d/a", "/d/b"], "/d/a and /d/b"),
+            (&["/d/a", "/d/c"], "/d/a and /d/c"),
+            (&["https://me:secret@host/data"], "https://***@host/data"),
+            (
+                &["/d/a", "http://h/b?X-Amz-Signature=0123"],
+                "/d/a and http://h/b?***",
+            ),
+            (
+                &["s3://bucket/a", "s3://bucket/b"],
+                "s3://bucket/a and s3://bucket/b",
+            ),
+        ] {
+            assert_eq!(device_of(paths), device);
+        }
+    }
+
+    #[test]
+    fn a_relative_path_is_made_absolute() {
+        let here = std::env::current_dir().unwrap();
+        for name in ["a", "d/b"] {
+            assert_eq!(device_of(&[name]), here.join(name).display().to_string());
+        }
+    }
 }

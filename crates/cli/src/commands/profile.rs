@@ -17,6 +17,7 @@ use crate::failure::Failure;
 use crate::files::{self, NewFile, plain};
 use crate::measure::read_ahead::{self, Rates, ReadAhead};
 use crate::measure::{self, Direct, Remote, Subject};
+use crate::messages::without_secrets;
 use crate::profile_file;
 use crate::progress;
 use crate::quantity::{rough_duration, rough_size, size};
@@ -66,7 +67,8 @@ fn write(target: NewFile, profile: &Profile, report: &str) -> Result<(), Failure
 fn report(path: &Path, bytes: Bytes, profile: &Profile) -> String {
     let distance = mean_distance(bytes);
     let depth = profile.competitive_depth(distance, Bytes(bytes.0 / 2));
-    let mut text = format!("{}, {}\n\n", path.display(), rough_size(bytes.0 as f64));
+    let place = without_secrets(&path.to_string_lossy());
+    let mut text = format!("{place}, {}\n\n", rough_size(bytes.0 as f64));
     let _ = writeln!(text, "{:>14}  {:>14}", "distance", "switching cost");
     for &(distance, cost) in profile.switching_points() {
         let far = rough_size(distance.0 as f64);

@@ -6,6 +6,7 @@ use serde_json::json;
 
 use crate::args::{ListFormat, Try};
 use crate::failure::Failure;
+use crate::messages::without_secrets;
 use crate::trial::choice::Rates;
 
 /// See the [module](self).
@@ -45,7 +46,7 @@ impl<'a> Told<'a> {
                 let row = json!({
                     "preset": name,
                     "clock": "real",
-                    "pattern": self.args.path.display().to_string(),
+                    "pattern": without_secrets(&self.args.path.to_string_lossy()),
                     "readers": rates.readers,
                     "runs": runs.len(),
                     "throughput_bytes_per_second": at(runs.len() / 2),
