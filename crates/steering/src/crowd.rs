@@ -94,26 +94,32 @@ impl Crowd {
     }
 
     /// Whether the queue should be fair now. Asked once a second, with the window for which there is memory (none if
-    /// there are no readers), the costs of the disks, and their work since it was asked last.
+    /// there are no readers), the costs of the disks, and their work since it was asked last: none where it was not seen, and
+    /// then no trial begins, and that time is not judged.
     pub fn is_there(
         &mut self,
         now: Nanos,
         window: Option<Bytes>,
         profile: &Profile,
-        work: Work,
+        work: Option<Work>,
     ) -> bool {
-        let passed = now.since(self.asked);
-        self.asked = now;
+        let before = std::mem::replace(&mut self.asked, now);
+        let passed = now.since(before);
         let depth = depth(profile);
         self.depth = depth;
         let is_crowded = window.is_some_and(|window| self.is_short(window));
-        let is_busy = work.busy.0.saturating_mul(100) >= passed.0.saturating_mul(BUSY_PERCENT);
+        let is_busy =
+            |work: Work| work.busy.0.saturating_mul(100) >= passed.0.saturating_mul(BUSY_PERCENT);
+        let is_busy = work.map(is_busy);
         let was_crowded = std::mem::replace(&mut self.was_crowded, is_crowded);
-        self.is_calm = is_crowded && !is_busy && (was_crowded || self.is_calm);
+        if let Some(is_busy) = is_busy {
+            self.is_calm = is_crowded && !is_busy && (was_crowded || self.is_calm);
+        }
         let window = window.map_or(u64::MAX, |window| window.0);
         match &mut self.trial {
             None => {
-                if is_crowded && is_busy && passed.0 > 0 && now >= self.rest_until {
+                let is_begun = is_crowded && is_busy == Some(true);
+                if is_begun && passed.0 > 0 && now >= self.rest_until {
                     let (since, bytes) = (Nanos(now.0.saturating_add(SETTLED.0)), 0);
                     self.trial = Some(Trial { since, bytes });
                 }
@@ -121,6 +127,11 @@ impl Crowd {
             Some(_) if window > depth.saturating_mul(END) => self.trial = None,
             Some(trial) if now <= trial.since => {}
             Some(trial) => {
+                let Some(work) = work else {
+                    let unseen = now.since(before.max(trial.since));
+                    trial.since = Nanos(trial.since.0.saturating_add(unseen.0));
+                    return true;
+                };
                 trial.bytes = trial.bytes.saturating_add(work.bytes);
                 let judged = now.since(trial.since);
                 if judged >= JUDGED {
@@ -219,7 +230,7 @@ mod tests {
     fn seconds(crowd: &mut Crowd, from: u64, count: u64, window: u64, rate: u64) -> Vec<bool> {
         let profile = disk();
         let busy = Nanos(SECOND);
-        let work = Work { bytes: rate, busy };
+        let work = Some(Work { bytes: rate, busy });
         let window = (window > 0).then_some(Bytes(window));
         let each = (from..from + count).map(|at| Nanos(at * SECOND));
         each.map(|now| crowd.is_there(now, window, &profile, work))
@@ -259,12 +270,32 @@ mod tests {
     }
 
     #[test]
+    fn seconds_that_were_not_seen_neither_begin_nor_fail_a_trial_and_the_others_judge_it() {
+        // Of ten seconds the first is seen. Two pass until the queue is settled, so the sixth one seen is the fifth judged.
+        for (rate, is_kept) in [(18_000_000, false), (73_000_000, true)] {
+            let mut crowd = crowd();
+            let unseen = |crowd: &mut Crowd, at| {
+                crowd.is_there(Nanos(at * SECOND), Some(Bytes(MIB)), &disk(), None)
+            };
+            assert!(!unseen(&mut crowd, 1), "no work was seen");
+            for at in 2..72 {
+                let is_seen = at % 10 == 2;
+                let is_fair = match is_seen {
+                    true => seconds(&mut crowd, at, 1, MIB, rate)[0],
+                    false => unseen(&mut crowd, at),
+                };
+                assert_eq!(is_fair, is_kept || at < 52, "{rate}: {at}");
+            }
+        }
+    }
+
+    #[test]
     fn disks_that_rest_have_no_crowd_and_neither_have_those_without_readers() {
         let profile = disk();
         let mut crowd = crowd();
         for (busy, is_fair) in [(890_000_000, false), (900_000_000, true)] {
             let busy = Nanos(busy);
-            let work = Work { bytes: 1, busy };
+            let work = Some(Work { bytes: 1, busy });
             let mut crowd = crowd;
             let there = crowd.is_there(Nanos(SECOND), Some(Bytes(MIB)), &profile, work);
             assert_eq!(there, is_fair);
@@ -299,7 +330,7 @@ mod tests {
         let mut crowd = crowd();
         assert!(crowd.holds(second(0), short) && !crowd.holds(second(0), long));
         // Readers that began within this second, and then go slowly.
-        let calm = Work::default();
+        let calm = Some(Work::default());
         for (at, holds) in [(1, true), (2, false), (3, false)] {
             assert!(!crowd.is_there(second(at), Some(short), &disk(), calm));
             assert_eq!(crowd.holds(second(at), short), holds, "{at}");
@@ -347,8 +378,9 @@ mod tests {
                 for window in [None, Some(0), Some(u64::MAX)] {
                     for of in [0, u64::MAX] {
                         let busy = Nanos(of);
-                        let work = Work { bytes: of, busy };
-                        crowd.is_there(Nanos(now), window.map(Bytes), &profile, work);
+                        for work in [None, Some(Work { bytes: of, busy })] {
+                            crowd.is_there(Nanos(now), window.map(Bytes), &profile, work);
+                        }
                     }
                 }
             }

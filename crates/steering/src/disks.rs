@@ -10,9 +10,9 @@
 //! apart     the deepest disk: a stream is on one        the sum
 //! ```
 //!
-//! A disk that says that it turns works on one request at a time until its requests say otherwise. A device that completes
-//! more than 20,000 requests a second has no use for windows, and to be told of each would cost a processor: it is
-//! looked at for one second of ten.
+//! A disk that says that it turns works on one request at a time until its requests say otherwise. Devices that
+//! together complete more than 20,000 requests a second have no use for windows, and to be told of each would cost a
+//! processor: all are looked at for one second of ten, and of the other nine no work is known.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -77,6 +77,8 @@ pub struct Disks {
     spread: Spread,
     told: Bytes,
     seen: u64,
+    /// Requests were not seen since its work was asked for last.
+    is_unseen: bool,
 }
 
 impl Disks {
@@ -105,6 +107,7 @@ impl Disks {
             spread,
             told: Bytes(0),
             seen: 0,
+            is_unseen: false,
         }
     }
 
@@ -131,7 +134,13 @@ impl Disks {
         oldest.min().unwrap_or(Nanos(u64::MAX))
     }
 
-    /// Requests are not seen for a while, or some were not: none is taken to be under way.
+    /// Requests are not seen from now on, until their work is asked for.
+    pub fn unseen(&mut self) {
+        self.blind();
+        self.is_unseen = true;
+    }
+
+    /// Some requests were not seen: none is taken to be under way.
     pub fn blind(&mut self) {
         for (_, disk) in &mut self.disks {
             disk.requests.clear();
@@ -144,8 +153,8 @@ impl Disks {
         std::mem::take(&mut self.seen)
     }
 
-    /// What they did since it was asked last.
-    pub fn take_work(&mut self, now: Nanos) -> Work {
+    /// What they did since it was asked last; none where requests were not seen.
+    pub fn take_work(&mut self, now: Nanos) -> Option<Work> {
         let count = self.disks.len().max(1) as u64;
         let each = self.disks.iter_mut().map(|(_, disk)| disk.take_work(now));
         let add = |sum: Work, of: Work| Work {
@@ -153,10 +162,11 @@ impl Disks {
             busy: Nanos(sum.busy.0.saturating_add(of.busy.0)),
         };
         let sum = each.fold(Work::default(), add);
-        Work {
+        let is_seen = !std::mem::take(&mut self.is_unseen);
+        is_seen.then(|| Work {
             busy: Nanos(sum.busy.0 / count),
             ..sum
-        }
+        })
     }
 
     /// The costs of all as one device.
@@ -423,9 +433,11 @@ mod tests {
         saw(300, true, 0);
         saw(400, true, 8);
         saw(900, false, 16);
-        let work = |bytes, busy: u64| Work {
-            bytes,
-            busy: Nanos(busy / 2),
+        let work = |bytes, busy: u64| {
+            Some(Work {
+                bytes,
+                busy: Nanos(busy / 2),
+            })
         };
         assert_eq!(
             disks.take_work(Nanos(1000)),
@@ -434,6 +446,9 @@ mod tests {
         assert_eq!(disks.take_work(Nanos(2000)), work(0, 1000));
         disks.blind();
         assert_eq!(disks.take_work(Nanos(3000)), work(0, 0));
+        disks.unseen();
+        assert_eq!(disks.take_work(Nanos(4000)), None);
+        assert_eq!(disks.take_work(Nanos(5000)), work(0, 0));
     }
 
     #[test]
@@ -452,7 +467,8 @@ mod tests {
         };
         saw(&mut disks, 1, false, 100);
         saw(&mut disks, 40, false, 200);
-        let busy = |disks: &mut Disks, time: u64| disks.take_work(Nanos(time * SECOND)).busy.0;
+        let busy =
+            |disks: &mut Disks, time: u64| disks.take_work(Nanos(time * SECOND)).unwrap().busy.0;
         assert_eq!(busy(&mut disks, 61), 60 * SECOND);
         assert_eq!(disks.oldest(), Nanos(SECOND));
         assert_eq!(busy(&mut disks, 62), SECOND, "of the other one");

@@ -440,9 +440,9 @@ impl Watch {
         self.causes.tick();
         let now = self.now();
         self.bios.forget(Nanos(now.0.saturating_sub(FORGET)));
-        self.look_at_disks();
         let (steering, mut running) = self.parts();
         steering.tick(now, &mut running);
+        self.look_at_disks();
         self.forget_idle_folders();
         self.flush();
     }
@@ -455,6 +455,7 @@ impl Watch {
         }
     }
 
+    /// After the steering was told of the second that passed.
     fn look_at_disks(&mut self) {
         let disks = &mut self.steering.disks;
         let seen: u64 = disks.iter_mut().map(Disks::take_seen).sum();
@@ -462,14 +463,17 @@ impl Watch {
             0 if seen > 2 * REQUESTS_MAX => {
                 self.blind = BLIND_TICKS;
                 self.rings.watch_disks(false);
-                disks.iter_mut().for_each(Disks::blind);
+                disks.iter_mut().for_each(Disks::unseen);
             }
             0 => {}
             1 => {
                 self.blind = 0;
                 self.rings.watch_disks(true);
             }
-            _ => self.blind -= 1,
+            _ => {
+                self.blind -= 1;
+                disks.iter_mut().for_each(Disks::unseen);
+            }
         }
     }
 
