@@ -2,8 +2,8 @@
 //!
 //! Without a name it shows every one whose socket it finds, one at a time; Tab goes to the next.
 //! Asks the control socket, computes rates from two answers, and has the [screen] drawn. A daemon
-//! that ends while it is shown is left out, and the last one ends the command; of one that does not answer the last report
-//! stays, and the last line says so. With `--once` one screen each is printed as
+//! that ends while it is shown is left out, and the last one ends the command; of one that does not answer, or not with a
+//! report, the last report stays, and the last line says so and for how long. With `--once` one screen each is printed as
 //! text, with the rates of one second, as of `vmstat 1 2` the second line: an average since a mount
 //! began says little of one that has run for a week. With `--list` one line a mount.
 
@@ -29,6 +29,7 @@ use self::rates::Rates;
 use self::view::{View, Wish};
 use crate::args::Top;
 use crate::failure::Failure;
+use crate::messages::clean;
 use crate::mount::control::{Answer, Question, ask_within, is_gone};
 use crate::mount::report::Report;
 use crate::mount::sockets::Sockets;
@@ -50,8 +51,21 @@ const CELLS_MAX: u32 = 1 << 20;
 /// A mount and where it answers.
 type Watched = (PathBuf, Report);
 
+/// A report, and when it came.
+struct Seen {
+    report: Report,
+    at: Instant,
+}
+
+impl Seen {
+    fn now(report: Report) -> Self {
+        let at = Instant::now();
+        Self { report, at }
+    }
+}
+
 /// How many there are, and how one is looked at.
-type Shown = (usize, View);
+type Shown<'a> = (usize, &'a View);
 
 /// Runs the command.
 ///
@@ -151,16 +165,19 @@ fn restore_on_signals() -> std::io::Result<()> {
 
 /// Shows report after report until the user has seen enough. A daemon that ends is left out, unless all do.
 fn watch(
-    mut mounts: Vec<Watched>,
-    show: &mut dyn FnMut(&Report, &Rates, Shown) -> Result<(), Failure>,
+    mounts: Vec<Watched>,
+    show: &mut dyn FnMut(&Report, &Rates, Shown<'_>) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
+    let mounts = mounts.into_iter();
+    let mut mounts: Vec<(PathBuf, Seen)> = mounts
+        .map(|(socket, report)| (socket, Seen::now(report)))
+        .collect();
     let (mut at, mut view) = (0, View::default());
-    let mut rates = Rates::since_start(&mounts[at].1);
+    let mut rates = Rates::since_start(&mounts[at].1.report);
     let mut next = Instant::now() + PERIOD;
-    let mut answered = Instant::now();
     loop {
-        show(&mounts[at].1, &rates, (mounts.len(), view))?;
-        let files = mounts[at].1.open_files.len();
+        show(&mounts[at].1.report, &rates, (mounts.len(), &view))?;
+        let files = mounts[at].1.report.open_files.len();
         let before = match wish(next, &mut view, files)? {
             Wish::Redraw => continue,
             Wish::Leave => return Ok(()),
@@ -171,27 +188,42 @@ fn watch(
             Wish::Nothing => Some(mounts[at].0.clone()),
         };
         let asked = Instant::now();
-        let now = running(&mut mounts, &mut at, &stats, &is_gone)
-            .map_err(|last| Failure::broken(Path::new(&last.mountpoint), "has ended"))?;
+        let ask = |socket: &Path| stats(socket).map(Seen::now);
+        let now = running(&mut mounts, &mut at, &ask, &is_gone).map_err(|last| {
+            let mountpoint = Path::new(&last.report.mountpoint);
+            Failure::broken(mountpoint, "has ended")
+        })?;
         let is_same = before.as_ref() == Some(&mounts[at].0);
+        let (socket, last) = &mut mounts[at];
         rates = match &now {
-            Some(now) if is_same => Rates::between(&mounts[at].1, now),
-            Some(now) => Rates::since_start(now),
-            None if is_same => rates,
-            None => Rates::since_start(&mounts[at].1),
+            Ok(now) if is_same => Rates::between(&last.report, &now.report),
+            Ok(now) => Rates::since_start(&now.report),
+            Err(_) if is_same => rates,
+            Err(_) => Rates::since_start(&last.report),
         };
-        if now.is_some() || !is_same {
-            answered = asked;
-        }
-        view.silent = now.is_none().then(|| answered.elapsed());
-        if let Some(now) = now {
-            mounts[at].1 = now;
+        match now {
+            Ok(now) => (view.silence, *last) = (None, now),
+            Err(failure) => {
+                let text = failure.to_string();
+                view.silence = Some(silence(socket, last.at.elapsed(), asked.elapsed(), &text));
+            }
         }
         next = Instant::now() + PERIOD;
     }
 }
 
-/// The report of the daemon at this place, none if it does not answer; those that have ended are taken out.
+/// That a daemon has given no report for so long: it did not answer in time, or this failure came within `took`.
+fn silence(socket: &Path, time: Duration, took: Duration, failure: &str) -> String {
+    let seconds = time.as_secs();
+    if took >= PATIENCE {
+        return format!("no answer for {seconds} s");
+    }
+    let socket = format!("{}: ", socket.display());
+    let why = failure.strip_prefix(&socket).unwrap_or(failure);
+    clean(&format!("no report for {seconds} s: {why}")).replace('\n', " ")
+}
+
+/// The report of the daemon at this place, or why it gives none; those that have ended are taken out.
 ///
 /// # Errors
 /// The last one has ended: its last report.
@@ -200,12 +232,11 @@ fn running<R>(
     at: &mut usize,
     ask: &dyn Fn(&Path) -> Result<R, Failure>,
     is_gone: &dyn Fn(&Path) -> bool,
-) -> Result<Option<R>, R> {
+) -> Result<Result<R, Failure>, R> {
     loop {
         match ask(&mounts[*at].0) {
-            Ok(report) => return Ok(Some(report)),
-            Err(_) if !is_gone(&mounts[*at].0) => return Ok(None),
-            Err(_) => {}
+            Err(_) if is_gone(&mounts[*at].0) => {}
+            answer => return Ok(answer),
         }
         let (_, last) = mounts.remove(*at);
         if mounts.is_empty() {
@@ -264,7 +295,10 @@ mod tests {
             }
         };
         let is_gone = &|_: &Path| true;
-        let mut ask = |running_now| running(&mut mounts, &mut at, &answers(running_now), is_gone);
+        let mut ask = |running_now| {
+            let asked = running(&mut mounts, &mut at, &answers(running_now), is_gone);
+            asked.map(Result::ok)
+        };
         assert_eq!(ask(&["a"]), Ok(Some("a")));
         assert_eq!(ask(&["b"]), Ok(Some("b")));
         assert_eq!(ask(&[]), Err("b"));
@@ -272,6 +306,7 @@ mod tests {
             ["a", "b", "c"].map(|name| (name.into(), name)).into();
         let mut at = 0;
         let of = running(&mut mounts, &mut at, &answers(&["b", "c"]), is_gone);
+        let of = of.map(Result::ok);
         assert_eq!((of, at, mounts.len()), (Ok(Some("b")), 0, 2));
     }
 
@@ -286,8 +321,30 @@ mod tests {
         };
         for times in 1..4 {
             let of = running(&mut mounts, &mut at, &ask, &|_| false);
-            assert_eq!((of, at, mounts.len()), (Ok(None), 1, 2));
+            let said = of.unwrap().unwrap_err().to_string();
+            assert_eq!(said, "b: no answer within 2 s");
+            assert_eq!((at, mounts.len()), (1, 2));
             assert_eq!(asked.get(), times);
+        }
+    }
+
+    #[test]
+    fn each_daemon_is_silent_since_its_own_last_report_and_an_answer_of_another_kind_is_shown() {
+        let begun = Instant::now();
+        let seen = |ago: u64| begun.checked_sub(Duration::from_secs(ago)).unwrap_or(begun);
+        let mut mounts: Vec<(PathBuf, Instant)> =
+            vec![("a".into(), seen(600)), ("b".into(), seen(2))];
+        let ask = |path: &Path| Err(Failure::broken(path, "not an answer:\n\u{1b}[2J"));
+        for mut at in [0, 1, 0] {
+            let of = running(&mut mounts, &mut at, &ask, &|_| false);
+            let failure = of.unwrap().unwrap_err().to_string();
+            let (socket, last) = &mounts[at];
+            let time = begun.duration_since(*last);
+            let seconds = time.as_secs();
+            let said = |took| silence(socket, time, took, &failure);
+            assert_eq!(said(PATIENCE), format!("no answer for {seconds} s"));
+            let why = format!("no report for {seconds} s: not an answer: ?[2J");
+            assert_eq!(said(Duration::ZERO), why);
         }
     }
 }

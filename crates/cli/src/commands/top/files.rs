@@ -28,7 +28,7 @@ const WIDE: u16 = 84;
 const NARROW: [usize; 5] = [0, 1, 4, 6, 7];
 
 /// The open files in the order of the view, as many as fit.
-pub(super) fn table<'a>(report: &Report, rates: &Rates, view: View, area: Rect) -> Table<'a> {
+pub(super) fn table<'a>(report: &Report, rates: &Rates, view: &View, area: Rect) -> Table<'a> {
     let is_wide = area.width >= WIDE;
     let row = |cells: [Cell<'a>; 8]| {
         let shown = cells.into_iter().enumerate();

@@ -46,11 +46,12 @@ const FOLDING_ROWS: u16 = 20;
 pub(super) fn draw(
     report: &Report,
     rates: &Rates,
-    shown: Option<(usize, View)>,
+    shown: Option<(usize, &View)>,
     area: Rect,
     into: &mut Buffer,
 ) {
-    let view = shown.map_or_else(View::default, |(_, view)| view);
+    let usual = View::default();
+    let view = shown.map_or(&usual, |(_, view)| view);
     if view.is_help {
         for (line, row) in HELP.lines().zip(area.rows()) {
             render(Line::from(line), row, into);
@@ -120,7 +121,7 @@ fn render(line: Line<'_>, row: Rect, into: &mut Buffer) {
     }
 }
 
-fn keys<'a>(mounts: usize, view: View, files: usize) -> Line<'a> {
+fn keys<'a>(mounts: usize, view: &View, files: usize) -> Line<'a> {
     let next = match mounts {
         1 => String::new(),
         _ => format!("   Tab next of {mounts}"),
@@ -131,11 +132,9 @@ fn keys<'a>(mounts: usize, view: View, files: usize) -> Line<'a> {
     };
     let sorted = view.order.name();
     let keys = format!("q quits   ? explains   s sorts: by {sorted}{next}{from}");
-    let silent = view
-        .silent
-        .map(|time| format!("no answer for {} s   ", time.as_secs()));
-    let silent = silent.map(|text| Span::from(text).bold());
-    Line::from_iter(silent.into_iter().chain([Span::from(keys).dim()]))
+    let silence = view.silence.as_ref();
+    let silence = silence.map(|text| Span::from(format!("{text}   ")).bold());
+    Line::from_iter(silence.into_iter().chain([Span::from(keys).dim()]))
 }
 
 /// A line for each daemon.
@@ -300,8 +299,6 @@ pub(super) fn line<'a>(
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::super::view::Order;
     use super::*;
     use crate::estimate::{Basis, Estimate, Origins};
@@ -454,7 +451,7 @@ READ/S    AT    SIZE      WINDOW   AHEAD    WAIT PROCESS                FILE
         let area = Rect::new(0, 0, 80, 24);
         let shown = |view: View| {
             let mut cells = Buffer::empty(area);
-            draw(&report, &rates, Some((12, view)), area, &mut cells);
+            draw(&report, &rates, Some((12, &view)), area, &mut cells);
             let row = |y: u16| (0..80).map(move |x| (x, y));
             let row = |y: u16| row(y).map(|at| cells[at].symbol()).collect::<String>();
             (0..24)
@@ -476,14 +473,17 @@ READ/S    AT    SIZE      WINDOW   AHEAD    WAIT PROCESS                FILE
             skipped: 1,
             ..View::default()
         };
-        let text = shown(view);
+        let text = shown(view.clone());
         assert!(text.contains("slow") && !text.contains("logs/"), "{text}");
         assert!(
             text.contains("by name   Tab next of 12   from file 2 of 2"),
             "{text}"
         );
-        let silent = Some(Duration::from_millis(12_900));
-        let text = shown(View { silent, ..view });
+        let silence = Some("no answer for 12 s".to_owned());
+        let text = shown(View {
+            silence,
+            ..view.clone()
+        });
         assert!(text.contains("\nno answer for 12 s   q quits "), "{text}");
         let help = shown(View {
             is_help: true,

@@ -1,7 +1,6 @@
 //! The view that keys of `top` choose: the order of the files, the first one shown, the page of help.
 
 use std::path::Path;
-use std::time::Duration;
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
@@ -37,14 +36,14 @@ impl Order {
 }
 
 /// The part of a report that is shown.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct View {
     pub(super) order: Order,
     /// Files before the first one that is shown.
     pub(super) skipped: usize,
     pub(super) is_help: bool,
-    /// For so long the daemon has not answered.
-    pub(super) silent: Option<Duration>,
+    /// That the daemon gives no report, and for how long.
+    pub(super) silence: Option<String>,
 }
 
 /// The effect of a key beyond a change of the view.
