@@ -7,7 +7,7 @@ use super::advice;
 use super::answer::{answer, smallest};
 use super::chart::{Chart, Line, Place, charts};
 use super::figure::{Figure, Kind, Mark, Over, STYLE, Series};
-use super::points::{Metric, Row, SMALL_MS, is_point, points};
+use super::points::{Metric, Row, SMALL_MS, comparable, is_point, points};
 use super::text::{escaped, memory, number, percent};
 
 /// Rows of a table from which on it is folded up.
@@ -102,18 +102,25 @@ pub fn page(report: &Report) -> (String, Vec<Drawn>) {
 }
 
 /// The charts of the rows, and of those that they are compared with. Names have the parts that differ among all of them:
-/// those of each file alone would have no part that differs between the files.
+/// those of each file alone would have no part that differs between the files. A column that all rows of one file lack,
+/// which is of another version then, is no difference.
 fn both(report: &Report) -> (Vec<Chart>, Vec<Chart>) {
     let against = report.against.as_ref().map_or(&[][..], |(_, rows)| rows);
     let of = |rows| <[Row]>::iter(rows).filter(|row| is_point(row));
-    let own = of(&report.rows).count();
-    let rows: Vec<&Row> = of(&report.rows).chain(of(against)).collect();
-    let points = points(&rows);
-    let (own, others) = points.split_at(own);
+    let (own, others): (Vec<&Row>, Vec<&Row>) = (of(&report.rows).collect(), of(against).collect());
+    let rows = match others.is_empty() {
+        true => Vec::new(),
+        false => [comparable(&own, &others), comparable(&others, &own)].concat(),
+    };
+    let points = match others.is_empty() {
+        true => points(&own),
+        false => points(&rows.iter().collect::<Vec<_>>()),
+    };
+    let (own, others) = points.split_at(own.len());
     (charts(own), charts(others))
 }
 
-/// Runs of the other rows that none here is compared with, by their lines.
+/// Runs of the other rows that none here is compared with, by their lines, and rows there that count for nothing.
 fn unmatched(body: &mut String, all: &[Chart], others: &[Chart], name: &str) {
     let has = |chart: &Chart, line: &Line, place: &Place| {
         let own = all.iter().find(|own| own.name == chart.name);
@@ -132,6 +139,14 @@ fn unmatched(body: &mut String, all: &[Chart], others: &[Chart], name: &str) {
                 missing.push(line);
             }
         }
+    }
+    let replaced: usize = others.iter().map(|chart| chart.replaced).sum();
+    if replaced > 0 {
+        let _ = writeln!(
+            body,
+            "<p>Rows of {} that a later one of the same run replaces, with other figures: {replaced}.</p>",
+            escaped(name)
+        );
     }
     if count == 0 {
         return;

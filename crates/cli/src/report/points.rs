@@ -114,9 +114,12 @@ pub struct Point {
     pub bound: Option<String>,
 }
 
+/// The column of disks, which rows of one disk may lack.
+const DISKS: &str = "disks";
+
 /// Columns that belong to a chart's name where they differ.
 const SURROUNDINGS: [&str; 19] = [
-    "disks",
+    DISKS,
     "load",
     "scheduler",
     "place",
@@ -209,12 +212,6 @@ pub fn is_point(row: &Row) -> bool {
 /// The points of these rows, in their order.
 #[must_use]
 pub fn points(rows: &[&Row]) -> Vec<Point> {
-    let surroundings = |row: &Row| {
-        let of = |name: &&str| Some(((*name).to_owned(), text(row, name)?));
-        // A row without the column has it not set either.
-        let all = SURROUNDINGS.iter().filter_map(of);
-        all.filter(|(_, value)| value != "false").collect()
-    };
     let parts = |row: &&Row| (String::new(), place(row), surroundings(row));
     let charts = names(rows.iter().map(parts).collect());
     let preset = |row: &Row| text(row, "preset").or_else(|| text(row, "policy"));
@@ -226,6 +223,45 @@ pub fn points(rows: &[&Row]) -> Vec<Point> {
     let all = rows.iter().zip(charts).zip(lines);
     all.map(|((row, chart), line)| point(row, chart, line))
         .collect()
+}
+
+/// The parts of a chart's name. A row from before a column has it not set either, and one disk.
+fn surroundings(row: &Row) -> BTreeMap<String, String> {
+    let value = |name: &str| text(row, name).or_else(|| (name == DISKS).then(|| "1".to_owned()));
+    let of = |name: &&str| Some(((*name).to_owned(), value(name)?));
+    let all = SURROUNDINGS.iter().filter_map(of);
+    all.filter(|(_, value)| value != "false").collect()
+}
+
+/// These rows as they are named beside others, which may be of a version before some of the columns: without columns that
+/// all the others lack, as far as runs of one input and preset do not differ in them.
+#[must_use]
+pub fn comparable(rows: &[&Row], others: &[&Row]) -> Vec<Row> {
+    let lacks = |name: &&str| !others.iter().any(|other| other.contains_key(*name));
+    let columns = SURROUNDINGS.into_iter().chain(OWN).chain(["device", FLAGS]);
+    let lacking: Vec<&str> = columns
+        .filter(lacks)
+        .filter(|_| !others.is_empty())
+        .collect();
+    let run = |row: &Row| (input(row), text(row, "clock"), text(row, "preset"));
+    let mut values: BTreeMap<_, BTreeSet<Option<String>>> = BTreeMap::new();
+    for row in rows {
+        for name in &lacking {
+            let of = values.entry((run(row), *name)).or_default();
+            of.insert(text(row, name));
+        }
+    }
+    let named = |row: &&Row| {
+        let mut row = (*row).clone();
+        for name in &lacking {
+            let of = values.get(&(run(&row), *name));
+            if of.is_some_and(|values| values.len() == 1) {
+                row.remove(*name);
+            }
+        }
+        row
+    };
+    rows.iter().map(named).collect()
 }
 
 /// The parts of a line's name.
@@ -426,6 +462,45 @@ mod tests {
         let charts = points(&rows.iter().collect::<Vec<_>>());
         let charts: Vec<_> = charts.into_iter().map(|point| point.chart).collect();
         assert_eq!(charts, ["t", "t", "t, writes true"]);
+    }
+
+    #[test]
+    fn rows_from_before_a_column_of_disks_have_one() {
+        let of = |disks: Value| {
+            let mut row = row(json!({"preset": "a", "trace": "t", "elapsed_ns": 1}));
+            row.insert("disks".to_owned(), disks);
+            row
+        };
+        let mut rows = [of(Value::Null), of(json!(1)), of(json!(2))];
+        rows[0].remove("disks");
+        let charts = points(&rows.iter().collect::<Vec<_>>());
+        let charts: Vec<_> = charts.into_iter().map(|point| point.chart).collect();
+        assert_eq!(charts, ["t, disks 1", "t, disks 1", "t, disks 2"]);
+    }
+
+    #[test]
+    fn a_column_that_all_others_lack_is_kept_where_runs_differ_in_it() {
+        let of = |pattern: &str, device: &str, load: Value| {
+            row(
+                json!({"preset": "a", "pattern": pattern, "device": device, "load": load, "elapsed_ns": 1}),
+            )
+        };
+        let rows = [
+            of("seq", "x", Value::Null),
+            of("random", "x", Value::Null),
+            of("random", "y", Value::Null),
+        ];
+        let rows: Vec<&Row> = rows.iter().collect();
+        let before = row(json!({"preset": "a", "pattern": "seq", "elapsed_ns": 1}));
+        let has = |row: &Row| (row.contains_key("device"), row.contains_key("load"));
+        let named: Vec<_> = comparable(&rows, &[&before]).iter().map(has).collect();
+        assert_eq!(named, [(false, false), (true, false), (true, false)]);
+        // One of the others has the column: its runs are of a device that is known.
+        let known = of("seq", "z", Value::Null);
+        for others in [&[&before, &known][..], &[]] {
+            let named: Vec<_> = comparable(&rows, others).iter().map(has).collect();
+            assert_eq!(named, [(true, true); 3]);
+        }
     }
 
     #[test]

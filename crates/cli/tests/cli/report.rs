@@ -191,6 +191,53 @@ fn benches_under_other_conditions_are_runs_of_their_own() {
 }
 
 #[test]
+fn benches_are_compared_with_rows_from_before_their_conditions_were_told() {
+    let folder = Folder::new();
+    let bench = |flags: &str| {
+        output_of(&format!(
+            "bench --readers 2 --clock virtual --preset forerun,none --format json --file-bytes 2MB {flags}"
+        ))
+    };
+    let former = |rows: &str, slower: u64| {
+        let row = |line: &str| {
+            let mut row: Value = serde_json::from_str(line).unwrap();
+            for name in ["device", "disks", "load", "flags"] {
+                row.as_object_mut().unwrap().remove(name).unwrap();
+            }
+            let rate = row["throughput_bytes_per_second"].as_u64().unwrap();
+            row["throughput_bytes_per_second"] = json!(rate / slower);
+            format!("{row}\n")
+        };
+        rows.lines().map(row).collect::<String>()
+    };
+    for flags in [
+        "",
+        "--emulate switching=8ms,rate=80MB/s",
+        "--emulate switching=8ms,rate=80MB/s --disks 2 --shared --depth fixed(depth_bytes=65536)",
+    ] {
+        let after = bench(flags);
+        let before = former(&after, 2);
+        let compared = |one: &str, other: &str| {
+            let one = folder.file("one", one.as_bytes());
+            let other = folder.file("other", other.as_bytes());
+            page(&folder, &one, &format!("--against {other}"))
+        };
+        let after_before = compared(&after, &before);
+        let said = "2 of 2 runs are faster by more than 1 %, 0 slower.";
+        assert!(after_before.contains(said), "{flags}: {after_before}");
+        assert!(!after_before.contains("Not compared"), "{after_before}");
+        let before_after = compared(&before, &after);
+        let said = "0 of 2 runs are faster by more than 1 %, 2 slower.";
+        assert!(before_after.contains(said), "{flags}: {before_after}");
+        // Rows that are replaced there are told, too.
+        let replaced = " that a later one of the same run replaces, with other figures: 2.";
+        assert!(!after_before.contains(replaced));
+        let twice = compared(&after, &(former(&after, 4) + &before));
+        assert!(twice.contains(replaced), "{twice}");
+    }
+}
+
+#[test]
 fn rows_that_others_replace_are_counted_where_their_figures_differ() {
     let folder = Folder::new();
     let said = |rows: String| {
