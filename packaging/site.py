@@ -131,11 +131,15 @@ def main(folder):
         print(f"{folder}: has files of others: give an empty folder, or one that has a site", file=sys.stderr)
         return 2
     shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True, exist_ok=True)
+    package = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]
+    repository = package.get("repository", "").rstrip("/")
+    more = f'git-repository-url = "{repository}"\n' if repository else ""
+    # First, for by it the folder is ours: a site that was not finished is made again.
+    (folder / "book.toml").write_text(BOOK + more)
     source = folder / "src"
     summary = (ROOT / SUMMARY).read_text()
     pages = {at(SUMMARY, target) for _, target in LINK.findall(summary)}
-    package = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]
-    repository = package.get("repository", "").rstrip("/")
     for page in pages:
         (source / page).parent.mkdir(parents=True, exist_ok=True)
         (source / page).write_text(copied(page, pages, repository))
@@ -144,8 +148,6 @@ def main(folder):
     (source / "SUMMARY.md").write_text(
         LINK.sub(lambda found: f"[{found[1]}]({at(SUMMARY, found[2])})", summary)
     )
-    more = f'git-repository-url = "{repository}"\n' if repository else ""
-    (folder / "book.toml").write_text(BOOK + more)
     (folder / "site.css").write_text(STYLE)
     subprocess.run(["mdbook", "build", str(folder)], check=True)
     found, count = broken((folder / "book").resolve())

@@ -112,8 +112,13 @@ fn faults(browser: &Path, folder: &Folder, book: &Path, width: u32) -> Value {
     seen_by(browser, folder, &outer, &flags)
 }
 
+const SCRIPT_OF_SITE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/site.py");
+
 fn site(folder: &Path) -> Output {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/site.py");
+    site_by(Path::new(SCRIPT_OF_SITE), folder)
+}
+
+fn site_by(script: &Path, folder: &Path) -> Output {
     let mut command = Command::new("python3");
     command.arg(script).arg(folder).output().unwrap()
 }
@@ -141,6 +146,31 @@ fn a_folder_with_files_of_others_is_left_as_it_is() {
     fs::write(at.join("old"), "a page").unwrap();
     site(&at);
     assert!(at.join("src/README.md").exists() && !at.join("old").exists());
+}
+
+#[test]
+fn a_site_that_was_not_finished_is_made_again() {
+    let folder = Folder::new();
+    let root = folder.path("root");
+    for name in ["packaging", "docs"] {
+        fs::create_dir_all(root.join(name)).unwrap();
+    }
+    let script = root.join("packaging/site.py");
+    fs::copy(SCRIPT_OF_SITE, &script).unwrap();
+    fs::write(root.join("Cargo.toml"), "[workspace.package]\n").unwrap();
+    let summary = "- [There](A.md)\n- [Missing](B.md)\n- [Missing](C.md)\n";
+    fs::write(root.join("docs/SUMMARY.md"), summary).unwrap();
+    fs::write(root.join("docs/A.md"), "# A\n").unwrap();
+    let at = folder.path("site");
+    for time in 1..4 {
+        let said = site_by(&script, &at);
+        let stderr = String::from_utf8_lossy(&said.stderr).into_owned();
+        let is_missing = stderr.contains("B.md") || stderr.contains("C.md");
+        assert!(
+            is_missing && said.status.code() == Some(1),
+            "{time}: {stderr}"
+        );
+    }
 }
 
 #[test]
