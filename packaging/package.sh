@@ -89,12 +89,12 @@ deb() {
 mkdir -p "$out"
 stage=$(mktemp -d)
 trap 'rm -rf "$stage"' EXIT
-# Those of other versions and processors stay.
+# Those of other versions stay; of this one a .deb goes even where none is made: it would be that of an older binary.
 set -- "$out/forerun-$version-$machine-linux.tar.gz"
 if command -v dpkg-deb > /dev/null; then
     set -- "$@" "$out/forerun_${version}_$(dpkg --print-architecture).deb"
 fi
-rm -f "$@"
+rm -f "$@" "$out/forerun_${version}_"*.deb
 tarball
 deb
 for package in "$@"; do

@@ -262,6 +262,8 @@ fn the_packages_are_small_and_each_works_where_it_is_installed() {
     for name in older {
         fs::write(folder.path().join(name), "of another version").unwrap();
     }
+    let stale = format!("forerun_{}_mips.deb", env!("CARGO_PKG_VERSION"));
+    fs::write(folder.path().join(&stale), "of an older binary").unwrap();
     let made = run_beside_store("package.sh", &[folder.path(), binary]);
     if !tried(&made) {
         return;
@@ -272,6 +274,7 @@ fn the_packages_are_small_and_each_works_where_it_is_installed() {
         .map(|n| n.unwrap().file_name().into_string().unwrap())
         .partition(|name| older.contains(&&**name));
     assert_eq!(old.len(), older.len(), "{}", said(&made));
+    assert!(!names.contains(&stale), "{names:?}");
     assert_eq!(stores, names.len(), "{}", said(&made));
     assert!(
         names.iter().any(|name| name.ends_with(".tar.gz")),
@@ -282,6 +285,36 @@ fn the_packages_are_small_and_each_works_where_it_is_installed() {
         has_deb || said(&made).contains("NOT DONE: the .deb"),
         "{names:?}"
     );
+}
+
+#[test]
+fn documents_name_the_packages_of_this_version_beside_which_older_ones_may_lie() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let version = env!("CARGO_PKG_VERSION");
+    for (page, names) in [
+        ("README.md", &["forerun_VERSION_*.deb"][..]),
+        (
+            "docs/INSTALL.md",
+            &["forerun_VERSION_*.deb", "forerun-VERSION-*.tar.gz"],
+        ),
+        ("packaging/INSTALL", &["forerun-VERSION-*.tar.gz"]),
+    ] {
+        let text = fs::read_to_string(root.join(page)).unwrap();
+        let ends = [".deb", ".tar.gz"];
+        let words = text
+            .split_whitespace()
+            .map(|word| word.trim_start_matches("./"));
+        let found: Vec<&str> = words
+            .filter(|word| {
+                word.starts_with("forerun") && ends.iter().any(|end| word.ends_with(end))
+            })
+            .collect();
+        let names: Vec<String> = names
+            .iter()
+            .map(|name| name.replace("VERSION", version))
+            .collect();
+        assert_eq!(found, names, "{page}");
+    }
 }
 
 #[test]
