@@ -31,6 +31,9 @@ const WIDTH: u16 = 160;
 /// Columns of a terminal below which lines are cut rather than words.
 const NARROWEST: u16 = 60;
 
+/// A paper, and its claims and exhibits that are wanted; all where there are none.
+type Selected = (&'static Paper, Vec<String>);
+
 /// Runs the command.
 ///
 /// # Errors
@@ -40,8 +43,8 @@ pub(crate) fn run(
     environment: &Environment,
     out: &mut dyn Write,
 ) -> Result<(), Failure> {
-    let with = knobs(args)?;
     let papers = papers(args)?;
+    let with = knobs(args, &papers)?;
     // Begun before the measuring, not found impossible after it.
     let mut reports = Vec::new();
     if let Some(folder) = &args.output {
@@ -103,14 +106,14 @@ pub(crate) fn run(
     Ok(())
 }
 
-/// The conditions that were given.
-fn knobs(args: &Reproduce) -> Result<Knobs, Failure> {
+/// The conditions that were given, each of which one of the papers that are measured has.
+fn knobs(args: &Reproduce, papers: &[Selected]) -> Result<Knobs, Failure> {
     let mut knobs = Knobs::default();
     for text in &args.with {
         let set = knobs.set(text);
         set.map_err(|error| Failure::Usage(format!("--with {error}")))?;
     }
-    let papers: Vec<&str> = args.papers.iter().map(|paper| paper.name).collect();
+    let papers: Vec<&str> = papers.iter().map(|(paper, _)| paper.name).collect();
     match knobs.unfit(&papers) {
         Some(unfit) => Err(Failure::Usage(format!("--with {unfit}"))),
         None => Ok(knobs),
@@ -182,7 +185,7 @@ fn measured(paper: &Paper, wanted: &Wanted, kept: &mut Kept) -> Result<Reproduct
 
 /// The papers, and of each the claims and exhibits that were named; of which there must be such in
 /// one of them. A paper of which none was named is left out where others have some.
-fn papers(args: &Reproduce) -> Result<Vec<(&'static Paper, Vec<String>)>, Failure> {
+fn papers(args: &Reproduce) -> Result<Vec<Selected>, Failure> {
     let mut papers = Vec::new();
     let mut known = Vec::new();
     for paper in &args.papers {

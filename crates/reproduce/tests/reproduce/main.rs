@@ -285,9 +285,30 @@ fn a_condition_there_is_not_is_answered_with_those_there_are() {
             "--with detect=nine: there is ondemand",
         ),
     ] {
-        let refused = refused(&format!("reproduce {words} --only K1"));
+        let only = match words.split_once(' ') {
+            Some(("li05", _)) => "P1",
+            Some(("wu10", _)) => "W1",
+            _ => "K1",
+        };
+        let refused = refused(&format!("reproduce {words} --only {only}"));
         let stderr = String::from_utf8_lossy(&refused.get_output().stderr).into_owned();
         assert!(stderr.contains(said), "{words}: {stderr}");
+    }
+}
+
+#[test]
+fn a_condition_that_no_selected_paper_has_is_refused() {
+    for (only, with, has) in [
+        ("C1", "think=10us", "think: li04 has "),
+        ("W1", "run=2s", "run: wu10 has "),
+    ] {
+        let words = format!("reproduce li04 wu10 --only {only} --with {with}");
+        let refused = refused(&words);
+        let stderr = String::from_utf8_lossy(&refused.get_output().stderr).into_owned();
+        assert!(
+            stderr.contains(&format!("--with {has}")),
+            "{words}: {stderr}"
+        );
     }
 }
 
