@@ -22,9 +22,6 @@
 //! | 64 | 48 | 48 | 8 | 6 | 1 |
 //! | 256 | 192 | 192 | 32 | 24 | 1 |
 //! | 4096 | 3072 | 3072 | 512 | 384 | 1 |
-//!
-//! Files ahead, without a plan: a walk of objects of 1 MB on a store of 30 ms and 400 MB/s has 17 of them under way.
-//! Of 64 MiB a half holds 22 beside the buffers of connections; a quarter held 11, and gave 170 MB/s for 255.
 
 /// The plan's part of the frames, in per cent: as much as streams may hold unread in the presets, so
 /// that the last quarter keeps demand reads, files ahead and blocks read just now.
@@ -62,7 +59,8 @@ impl Shares {
         u64::from(self.frames.saturating_sub(self.plan))
     }
 
-    /// Most frames that files ahead may have.
+    /// Most frames that files ahead may have: a half, as a walk of objects of 1 MB on a store of 30 ms and 400 MB/s has 17 of
+    /// them under way. Of 64 MiB it holds 22 beside the buffers of connections; a quarter held 11, 170 MB/s in place of 255.
     pub(crate) fn ahead_max(&self) -> u64 {
         self.left() / 2
     }
