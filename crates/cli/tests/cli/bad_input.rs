@@ -365,7 +365,7 @@ forerun: --journal: records one run of one engine: give one preset (not kernel) 
 $ forerun bench --journal /nowhere/j
 forerun: /nowhere/j: no such directory
 $ forerun read --next-file history Cargo.toml
-forerun: --next-file history(confirm=2,files=4096,bytes=262144,links=65536): programs walk folders below a mount only
+forerun: --next-file history(confirm=2,files=4096,bytes=0,links=65536): programs walk folders below a mount only
 $ forerun bench --next-file none
 forerun: --next-file none: programs walk folders below a mount only
 
