@@ -172,9 +172,8 @@ pub(crate) fn check(
         Side::Forerun { preset, .. } => Some(preset),
         _ => None,
     });
-    // The kernel's page cache has no more than that, either.
-    rival::check_memory(compared.memory_bytes, bytes_of_each, most)?;
     for preset in presets {
+        rival::check_memory(compared.memory_bytes, bytes_of_each, most)?;
         rival::check_preset(compared.forerun.as_deref(), preset)?;
     }
     Ok(())
