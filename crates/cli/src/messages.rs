@@ -139,9 +139,19 @@ fn output() -> impl Write {
     io::stderr()
 }
 
-/// The default filter of the log. `fuser` warns of every request that is left to the kernel's default, and takes a reader
+/// The default filter of the log.
+const LOG: &str = "warn";
+
+/// Where only warnings are wanted: `fuser` warns of every request that is left to the kernel's default, and takes a reader
 /// that was killed for an error.
-const LOG: &str = "warn,fuser=error,fuser::reply=off";
+fn without_fuser(filter: Targets) -> Targets {
+    match filter.default_level() {
+        Some(LevelFilter::WARN | LevelFilter::INFO) => filter
+            .with_target("fuser", LevelFilter::ERROR)
+            .with_target("fuser::reply", LevelFilter::OFF),
+        _ => filter,
+    }
+}
 
 /// The filter of the log: `FORERUN_LOG`, a level or parts with levels; the default without it, or where it is empty. A
 /// single word that is no level would be taken for the name of a part, and would log nothing.
@@ -159,7 +169,8 @@ pub fn filter(given: Option<&str>) -> Result<Targets, String> {
     let mut words = text.split(',').filter(|word| !word.contains('='));
     let no_level = words.find(|word| word.is_empty() || word.parse::<LevelFilter>().is_err());
     match (no_level, text.parse()) {
-        (None, Ok(filter)) => Ok(filter),
+        (None, Ok(filter)) if text.contains("fuser") => Ok(filter),
+        (None, Ok(filter)) => Ok(without_fuser(filter)),
         (Some(word), _) => Err(refused(&format!("; {word:?} is neither"))),
         (None, Err(error)) => Err(refused(&format!("; {error}"))),
     }
@@ -237,6 +248,8 @@ mod tests {
     use std::sync::mpsc::{Receiver, Sender, channel};
     use std::time::Instant;
 
+    use tracing::Level;
+
     use super::*;
 
     #[test]
@@ -281,6 +294,15 @@ mod tests {
             assert!(filter(Some(text)).is_ok(), "{text}");
         }
         assert_eq!(filter(None), filter(Some("")));
+        let warns = |text, part: &str| filter(Some(text)).unwrap().would_enable(part, &Level::WARN);
+        for text in ["warn", "info", "warn,forerun_store=debug"] {
+            assert!(
+                warns(text, "forerun_io") && !warns(text, "fuser::request"),
+                "{text}"
+            );
+        }
+        assert!(warns("debug", "fuser::request") && warns("warn,fuser=warn", "fuser::request"));
+        assert!(!warns("off", "fuser"));
         for (text, word) in [
             ("banana", "banana"),
             ("warn,forerun_io", "forerun_io"),
