@@ -7,8 +7,8 @@
 //! ```
 //!
 //! Of a file that is read whole as much is fetched as the device delivers in the time of a switch: one server at first,
-//! and twice as many where the window has doubled; and at most twice what programs read of any file of the folder.
-//! That is read while the rest is on its way. Example:
+//! and twice as many where the window has doubled; at most twice the longest file of the folder that was read so.
+//! The head is read while the rest is on its way. Example:
 //! on a store of 30 ms and 80 MB/s 2.4 MB of each of the first 4 objects, of later ones up to 38 MB by 16 servers. There
 //! a window is filled at each file, because no order of a batch saves a switch.
 //!
