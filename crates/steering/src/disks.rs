@@ -153,7 +153,7 @@ impl Disks {
         std::mem::take(&mut self.seen)
     }
 
-    /// What they did since it was asked last; none where requests were not seen.
+    /// Their work since it was asked last; none where requests were not seen.
     pub fn take_work(&mut self, now: Nanos) -> Option<Work> {
         let count = self.disks.len().max(1) as u64;
         let each = self.disks.iter_mut().map(|(_, disk)| disk.take_work(now));

@@ -1,7 +1,7 @@
 //! The program of a candidate beside the kernel, for one run: a `forerun mount`, or a `forerun watch`.
 //!
 //! Called by [`compare`](super). Both work on the bed's file system. A mount is given the [`profile`] of the modelled
-//! device and its share of the memory that both candidates have; a watch reckons with what its group leaves, and its
+//! device and its share of the memory that both candidates have; a watch reckons with the rest of its group, and its
 //! readers read the file system itself.
 
 use std::fs;
