@@ -45,8 +45,9 @@ const WAKE: u64 = u64::MAX;
 const READ_MAX: usize = 0x7fff_f000;
 
 /// Submitting a request takes the kernel some 50 us a MiB, and ten times that where the memory was
-/// never touched. After so many bytes completions are looked at: readers wait for these, and the last
-/// of twelve requests of 1 MiB was submitted 6 ms after the first had ended.
+/// never touched; a completion takes as long. After so many bytes of the one comes the other. Readers wait for
+/// completions: the last of twelve requests of 1 MiB was submitted 6 ms after the first had ended. A device waits for
+/// submissions: one that tells of eight completions at once has nothing to do until the first of them is answered.
 const BATCH_BYTES: usize = 1 << 20;
 
 /// How often the kernel may refuse entries one time after the other: a tenth of a second.
@@ -299,19 +300,9 @@ impl Ring {
 
     /// The life of the thread: until told to stop and nothing is in flight.
     fn run(&self) {
-        let mut results: Vec<(u64, i32)> = Vec::new();
         self.listen();
         loop {
-            // SAFETY: this thread is the only one that reads the completion ring.
-            let ring = unsafe { self.ring.completion_shared() };
-            results.extend(ring.map(|c| (c.user_data(), c.result())));
-            let nothing = results.is_empty();
-            for (slot, result) in results.drain(..) {
-                match slot {
-                    WAKE => self.listen(),
-                    slot => self.finish(slot as usize, result),
-                }
-            }
+            let nothing = !self.finish_some();
             let submitted = self.submit_some();
             let mut flights = self.flights.lock();
             if flights.stopping && flights.in_flight() == 0 && flights.waiting.is_empty() {
@@ -341,18 +332,46 @@ impl Ring {
         }
     }
 
-    fn finish(&self, slot: usize, result: i32) {
+    /// Takes completions, up to [`BATCH_BYTES`]; whether there was any.
+    fn finish_some(&self) -> bool {
+        let (mut is_any, mut bytes) = (false, 0);
+        while bytes < BATCH_BYTES
+            && let Some((slot, result)) = self.completion()
+        {
+            is_any = true;
+            match slot {
+                WAKE => self.listen(),
+                slot => bytes += self.finish(slot as usize, result),
+            }
+        }
+        is_any
+    }
+
+    fn completion(&self) -> Option<(u64, i32)> {
+        // SAFETY: this thread is the only one that reads the completion ring.
+        let mut ring = unsafe { self.ring.completion_shared() };
+        ring.next().map(|c| (c.user_data(), c.result()))
+    }
+
+    /// One completion; how many bytes it brought.
+    fn finish(&self, slot: usize, result: i32) -> usize {
         let mut flights = self.flights.lock();
         let Some(mut flight) = flights.take(slot) else {
-            return;
+            return 0;
         };
+        let before = flight.done;
         let outcome: Outcome = match flight.advance(result) {
-            Ok(true) => return flights.waiting.push_front(flight),
+            Ok(true) => {
+                flights.waiting.push_front(flight);
+                return 0;
+            }
             Ok(false) => Ok(flight.done as u64),
             Err(error) => Err(error),
         };
         drop(flights);
+        let bytes = flight.done - before;
         self.sink.completed(flight.request, outcome);
+        bytes
     }
 }
 
