@@ -151,6 +151,20 @@ impl Arena {
         }
     }
 
+    /// Whether a read that is first on memory from this byte on gets a huge page, where one is allowed.
+    pub(crate) fn prefer_huge(&self, from: usize, are_wanted: bool) {
+        let huge = self.huge.lock();
+        let advice = match *huge && are_wanted {
+            true => libc::MADV_HUGEPAGE,
+            false => libc::MADV_NOHUGEPAGE,
+        };
+        // Of the last piece, as far as it is in use, a part would never be used.
+        let end = self.bytes / HUGE_PAGE * HUGE_PAGE;
+        if from < end {
+            let _ = self.advise(from..end, advice);
+        }
+    }
+
     /// Has the kernel zero pages that are not in use yet, huge ones if wanted. False if that is not
     /// allowed, or refused.
     pub(crate) fn touch(&self, range: Range<usize>, hugely: bool) -> bool {

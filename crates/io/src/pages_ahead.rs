@@ -7,9 +7,10 @@
 //! ones are never reported. A short run must neither wait for memory nor touch memory it will not use.
 //!
 //! So one thread goes ahead of the use by half of it, as readahead does of reads, with huge pages as
-//! long as they come fast. Frames that the reads themselves reach first are filled into small pages. What
+//! long as they come fast; frames that the reads themselves reach first get these, too, and small ones otherwise. What
 //! is used after [`PATIENCE`], or when all of the arena is, becomes huge, from the front on: a device
-//! gets a request of 1 MiB in one piece instead of 256, and a fast one was a third faster for it.
+//! gets a request of 1 MiB in one piece instead of 256. A virtual disk that takes 254 pieces at a time gave 1.3 to 2.4 GB/s in
+//! small pages, whatever was in flight, and 3.4 to 3.8 in huge ones.
 //!
 //! ```text
 //! frames used   |---------------------------->|  told: go on
@@ -114,6 +115,8 @@ struct Pages<'a> {
     touched: usize,
     /// Whether huge pages come fast.
     are_warm: bool,
+    /// Whether a read gets one that is first on memory.
+    are_preferred: bool,
     /// Whether there are any at all.
     are_huge: bool,
     /// The piece to make huge next, and how often it was tried.
@@ -130,6 +133,7 @@ impl<'a> Pages<'a> {
             arena,
             touched: 0,
             are_warm: are_huge,
+            are_preferred: false,
             are_huge,
             next: 0,
             attempts: 0,
@@ -166,7 +170,7 @@ impl<'a> Pages<'a> {
         let ahead = (used / 2).clamp(AHEAD_RANGE.start, AHEAD_RANGE.end);
         let goal = (used + ahead).next_multiple_of(HUGE_PAGE);
         let goal = goal.min(self.arena.bytes());
-        self.touched = self.touched.max(used);
+        self.touched = self.touched.max(used.next_multiple_of(HUGE_PAGE));
         if used >= AHEAD_FROM && self.touched < goal {
             let piece = self.touched..(self.touched / HUGE_PAGE + 1) * HUGE_PAGE;
             let piece = piece.start..piece.end.min(goal);
@@ -176,6 +180,7 @@ impl<'a> Pages<'a> {
             if self.arena.touch(piece.clone(), hugely) {
                 if hugely {
                     self.are_warm = worked() - begun <= WARM;
+                    self.prefer_huge(piece.end);
                 }
                 self.touched = piece.end;
                 return true;
@@ -191,6 +196,14 @@ impl<'a> Pages<'a> {
             false => self.arena.tell_when_used(usize::MAX),
         }
         false
+    }
+
+    /// Reads that are first on memory from here on get what this thread would.
+    fn prefer_huge(&mut self, from: usize) {
+        if self.are_preferred != self.are_warm {
+            self.are_preferred = self.are_warm;
+            self.arena.prefer_huge(from, self.are_warm);
+        }
     }
 
     /// Whether all of the arena is used: from here on its memory is used again and again.
@@ -225,6 +238,7 @@ impl<'a> Pages<'a> {
 mod tests {
     use super::*;
     use crate::arena::{HUGE_PAGE, Target};
+    use crate::skipped::skipped;
     use forerun_core::table::Frame;
     use std::sync::{Mutex, PoisonError};
 
@@ -245,15 +259,20 @@ mod tests {
     /// An arena whose first pieces are filled, and its target for them.
     fn filled(pieces: usize) -> (Arc<Arena>, Target) {
         let arena = apart();
-        let frames = (0..(pieces * HUGE_PAGE / 4096) as u32).map(Frame);
+        let target = fill(&arena, 0..(pieces * HUGE_PAGE / 4096) as u32);
+        (arena, target)
+    }
+
+    /// Fills frames of an arena, as a read does.
+    fn fill(arena: &Arc<Arena>, frames: Range<u32>) -> Target {
         // SAFETY: this arena is used here alone.
-        let mut target = unsafe { Target::new(arena.clone(), frames) };
+        let mut target = unsafe { Target::new(arena.clone(), frames.map(Frame)) };
         target.fill(0, usize::MAX, |at, slice| {
             for (page, bytes) in slice.chunks_mut(4096).enumerate() {
                 bytes.fill(((at / 4096 + page) % 251) as u8);
             }
         });
-        (arena, target)
+        target
     }
 
     /// Kilobytes of huge pages in an arena's mapping, and those resident at all.
@@ -287,7 +306,7 @@ mod tests {
         assert_eq!(arena.used(), 2 * HUGE_PAGE);
         match arena.make_huge(1) {
             Some(Ok(())) => assert_eq!(pages(&arena), (2048, 4096), "one of two, and no third"),
-            refused => eprintln!("NOT TESTED: no huge page to be had here: {refused:?}"),
+            refused => skipped(format!("no huge page to be had here: {refused:?}")),
         }
         target.fill(0, usize::MAX, |at, slice| {
             for (page, bytes) in slice.chunks(4096).enumerate() {
@@ -308,6 +327,25 @@ mod tests {
         arena.allow_huge_pages(true);
         while ahead.go_ahead() {}
         assert_eq!(pages(&arena), (0, 4096), "one piece more, the least");
+    }
+
+    #[test]
+    fn a_read_that_is_first_gets_a_huge_page_while_they_come_fast_and_no_longer() {
+        let _apart = APART.lock().unwrap_or_else(PoisonError::into_inner);
+        let frames = (HUGE_PAGE / 4096) as u32;
+        let (arena, _target) = filled(1);
+        let made = arena.make_huge(0);
+        if made != Some(Ok(())) {
+            return skipped(format!("no huge page to be had here: {made:?}"));
+        }
+        let mut ahead = Pages::new(&arena, true);
+        ahead.prefer_huge(HUGE_PAGE);
+        let _first = fill(&arena, frames..frames + 1);
+        assert_eq!(pages(&arena), (4096, 4096), "one more, by the read alone");
+        ahead.are_warm = false;
+        ahead.prefer_huge(2 * HUGE_PAGE);
+        let _second = fill(&arena, 2 * frames..2 * frames + 1);
+        assert_eq!(pages(&arena), (4096, 4096 + 4), "and a small page");
     }
 
     #[test]
