@@ -24,6 +24,7 @@
 //! the cost of their kind alone. The cost of a distance is the mean over apart requests that far, by
 //! powers of 16; where there were too few, the cost of all.
 
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::ops::RangeInclusive;
 
@@ -139,7 +140,7 @@ pub(super) struct Costs {
     information: i128,
     distances: [Mean; DISTANCES],
     /// Switching costs by distance that were told and not observed yet.
-    told: Profile,
+    told: Arc<Profile>,
     requests: u64,
     switches: u64,
     /// Of each kind.
@@ -161,7 +162,7 @@ impl Costs {
             per_mib: per_mib(profile.rate(Bytes(0))),
             information: 0,
             distances: Default::default(),
-            told: profile.clone(),
+            told: Arc::new(profile.clone()),
             requests: 0,
             switches: 0,
             streaks: Default::default(),

@@ -7,8 +7,8 @@
 //!   have to turn once to continue. Where all are alone there is nothing to compare.
 //! - A host is told of several requests at once, a *convoy*: the first seems to have taken all the time and the
 //!   others next to none. A late request is held, and shares its time with those that were there when it ended
-//!   and took less than a quarter of it. Three of 1 ms told of after 3 ms seem to take 3, 0 and 0 ms, and are one
-//!   observation of 1 ms.
+//!   and took less than a quarter of it. One that is on time is learned, and taken back if the next took no more than
+//!   the host needs. Three of 1 ms told of after 3 ms seem to take 3, 0 and 0 ms, and are one observation of 1 ms.
 
 use super::Sample;
 use super::costs::{Costs, HOST_COST};
@@ -26,7 +26,7 @@ const PART: u64 = 4;
 pub(super) struct Single {
     /// Time of a request that passes hidden behind the one before it.
     hidden: u64,
-    /// Requests that are held, a late one first, until their times are told apart.
+    /// Requests that are held until their times are told apart.
     convoy: Convoy,
     /// Requests alone since one was not, of those that continue the one before and of others.
     since_joined: [u32; 2],
@@ -94,7 +94,10 @@ impl Single {
 
     /// Requests whose time is not told apart yet.
     pub(super) fn held(&self) -> u64 {
-        self.convoy.all.requests()
+        match self.convoy.before {
+            Some(_) => 0,
+            None => self.convoy.all.requests(),
+        }
     }
 }
 
@@ -112,35 +115,44 @@ impl Own<'_> {
     }
 }
 
-/// A late request, and others that were told of with it.
+/// A request, and others that were told of with it.
 #[derive(Clone, Debug, Default)]
 struct Convoy {
     /// Time of the first.
     first: u64,
     /// When it ended.
     told: Nanos,
+    /// It took longer than it should.
+    is_late: bool,
     /// It took more than chance makes it.
     is_clear: bool,
     all: Together,
+    /// The costs without the first, where that is learned because it was on time.
+    before: Option<Costs>,
 }
 
 impl Convoy {
     fn add(&mut self, costs: &mut Costs, own: Own<'_>) {
-        if !self.has_part(own) {
-            self.end(costs);
-            let Sample {
-                distance, bytes, ..
-            } = *own.request;
-            if !own.is_late() && costs.knows(distance) {
-                return costs.learn(distance, bytes, Nanos(own.took));
+        if self.has_part(own) {
+            if let Some(before) = self.before.take() {
+                *costs = before;
             }
+            return self.push(own);
         }
+        self.end(costs);
         self.push(own);
+        let Sample {
+            distance, bytes, ..
+        } = *own.request;
+        if !own.is_late() && costs.knows(distance) {
+            self.before = Some(costs.clone());
+            costs.learn(distance, bytes, Nanos(own.took));
+        }
     }
 
     /// The times of its requests are learned elsewhere.
     fn pass(&mut self, own: Own<'_>) {
-        if !self.has_part(own) {
+        if self.before.is_some() || !self.has_part(own) {
             *self = Self::default();
             if !own.is_late() {
                 return;
@@ -152,13 +164,18 @@ impl Convoy {
     /// Whether a request was told of with the first, in whose time it passed: it was there when that ended, and took less than
     /// a quarter of its time. On a disk one that continues a late one passes after it, so one of a kind that is not here took less than a
     /// quarter of its expected time, or no more than its host needs for it where the first took more than four times its own.
+    /// Where the first was on time both: a disk that becomes faster is no convoy.
     fn has_part(&self, own: Own<'_>) -> bool {
         let was_there = own.request.sent < self.told;
         let is_short = own.took < self.first / PART;
         let is_alike = self.all.has(own.request.distance);
         let is_told = self.is_clear && own.took < HOST_COST;
-        let is_early = is_told || own.took < own.expected / PART;
-        was_there && is_short && (is_alike || is_early)
+        let is_early = own.took < own.expected / PART;
+        let has_part = match self.is_late {
+            true => is_alike || is_told || is_early,
+            false => is_early && own.took < HOST_COST,
+        };
+        was_there && is_short && has_part
     }
 
     fn push(&mut self, own: Own<'_>) {
@@ -170,6 +187,7 @@ impl Convoy {
         if self.all.requests() == 0 {
             self.first = took;
             self.told = request.ended;
+            self.is_late = own.is_late();
             self.is_clear = took / PART > expected;
         }
         self.all
@@ -177,6 +195,9 @@ impl Convoy {
     }
 
     fn end(&mut self, costs: &mut Costs) {
-        core::mem::take(self).all.learn(costs);
+        let Self { all, before, .. } = core::mem::take(self);
+        if before.is_none() {
+            all.learn(costs);
+        }
     }
 }

@@ -170,6 +170,32 @@ fn a_host_that_is_told_of_many_requests_at_once_sees_the_time_of_each() {
     }
 }
 
+/// Two are told of together every 4.5 ms, and then more every 3.4: the first of them takes no longer than it should.
+#[test]
+fn those_told_of_with_a_request_that_is_on_time_do_not_seem_fast() {
+    for convoy in [4, 8, 16] {
+        let (mut method, mut now, mut least) = (one(), 100_000_000, u64::MAX);
+        for number in 0..80 + 40 * convoy {
+            let (length, gap, next) = match number < 80 {
+                true => (2, 4_500_000, 40_000),
+                false => (convoy, 3_400_000, 62_000),
+            };
+            now += if number % length == 0 { gap } else { next };
+            method.ended(&Sample {
+                sent: Nanos(now - 50_000_000),
+                ended: Nanos(now),
+                bytes: Bytes(1 << 20),
+                in_flight: 40,
+                left: 40,
+                ..Sample::default()
+            });
+            least = least.min(method.expected(Bytes(0), Bytes(1 << 20)).0);
+        }
+        let each = (3_400_000 + (convoy - 1) * 62_000) / convoy;
+        assert!(least > each / 2, "{least} where each takes {each} ns");
+    }
+}
+
 /// Windows of a disk of 7 ms and 80 MB/s, in parts of 64 KiB that go out together, told of as 1 ms and 1 GB/s. Two of three
 /// begin in the drive's cache.
 #[test]
