@@ -1,7 +1,13 @@
 //! A driver in real time, its storage, and the journal it writes.
 //!
-//! Built by `read` and `bench` from settings and the storage flags. The journal gets its name
-//! when the run has ended, also when it ended in a failure: that run is the most interesting.
+//! Built by `read` and `bench` from settings and the storage flags. A run that hangs or is killed is the most
+//! interesting one, so its journal is written as the run goes on: by the 64 KiB of the driver, and ten times a second
+//! by a thread of its own, for which no read waits.
+
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Weak};
+use std::thread;
+use std::time::Duration;
 
 use forerun_core::engine::view::DeviceView;
 use forerun_core::spec::Choice;
@@ -12,33 +18,43 @@ use forerun_io::{Config, Driver};
 use crate::args::Storage;
 use crate::estimate::{DeviceEstimate, Estimate, device_name, name_nth};
 use crate::failure::Failure;
-use crate::files::NewFile;
+use crate::files::{RunFile, plain};
 use crate::profile_file;
+
+/// How often the lines of the journal are written, at the latest.
+const PERIOD: Duration = Duration::from_millis(100);
 
 /// See the [module](self).
 #[derive(Debug)]
 pub struct Stack {
-    driver: Driver,
-    journal: Option<NewFile>,
+    driver: Arc<Driver>,
+    /// The thread that writes the journal ends with it.
+    _writing: Option<Sender<()>>,
 }
 
 impl Stack {
-    /// Builds the driver.
+    /// Builds the driver and begins its journal: one from before stays where either cannot be.
     ///
     /// # Errors
     /// A profile that cannot be read, a journal that cannot be begun, a backend there is not.
     pub fn build(settings: Settings, storage: &Storage) -> Result<Self, Failure> {
         let mut config = config(settings, storage)?;
-        let journal = storage
-            .journal
-            .as_deref()
-            .map(NewFile::journal)
-            .transpose()?;
+        let path = storage.journal.as_deref();
+        let journal = path.map(RunFile::journal).transpose()?;
         if let Some(file) = &journal {
             config.journal = Some(Box::new(file.writer()?));
         }
         let driver = Driver::new(config).map_err(|e| Failure::Usage(e.to_string()))?;
-        Ok(Self { driver, journal })
+        let driver = Arc::new(driver);
+        let writing = journal.map(|file| {
+            file.begin()?;
+            driver.write_journal();
+            writing(Arc::downgrade(&driver))
+        });
+        Ok(Self {
+            driver,
+            _writing: writing.transpose()?,
+        })
     }
 
     /// The driver.
@@ -67,7 +83,7 @@ impl Stack {
         queues.iter().enumerate().map(estimate).collect()
     }
 
-    /// Ends the run: the counters, and the journal under its name. Readers must be closed.
+    /// Ends the run: the counters, and the rest of the journal. Readers must be closed.
     ///
     /// # Errors
     /// A journal that could not be written, or counters that do not add up.
@@ -76,12 +92,27 @@ impl Stack {
             .driver
             .finish()
             .map_err(|e| Failure::Run(e.to_string()))?;
-        self.journal.map_or(Ok(()), NewFile::finish)?;
         ledger
             .check()
             .map_err(|e| Failure::Run(format!("the counters do not add up: {e}")))?;
         Ok(ledger)
     }
+}
+
+/// Has the lines of a journal written once in a while, until this is dropped.
+fn writing(driver: Weak<Driver>) -> Result<Sender<()>, Failure> {
+    let (end, ended) = channel();
+    let write = move || {
+        while ended.recv_timeout(PERIOD) == Err(RecvTimeoutError::Timeout)
+            && let Some(driver) = driver.upgrade()
+        {
+            driver.write_journal();
+        }
+    };
+    let thread = thread::Builder::new().name("forerun-journal".into());
+    let begun = thread.spawn(write);
+    begun.map_err(|e| Failure::Run(format!("--journal: {}", plain(&e))))?;
+    Ok(end)
 }
 
 /// The parts of a driver, but for the journal.

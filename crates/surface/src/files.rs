@@ -4,7 +4,7 @@
 //! that a missing last file stops a command before it printed the first; a file that goes away
 //! later is the driver's to report. What is written must be none of what is read. [`NewFile`] writes to a file without a name
 //! beside the target and names it at the end: a command that fails or is killed leaves the old file,
-//! or none, and nothing else. A mount runs for days, and its journal is of use when it was killed: a [`RunFile`] is written
+//! or none, and nothing else. A journal is of most use when its run hung or was killed: a [`RunFile`] is written
 //! under its name as the run goes on, from [`RunFile::begin`] on. A journal replaces nothing but a journal.
 
 use std::fs::{self, File};
@@ -298,15 +298,6 @@ impl NewFile {
         })
     }
 
-    /// Begins a journal.
-    ///
-    /// # Errors
-    /// It would replace a file that is none, or its directory cannot be written.
-    pub fn journal(target: &Path) -> Result<Self, Failure> {
-        check_journal(target)?;
-        Self::create(target)
-    }
-
     /// Begins a file in a folder that is made with it, at the end.
     ///
     /// # Errors
@@ -427,6 +418,15 @@ impl RunFile {
             is_new: is_new && is_file,
             before: Arc::new(Mutex::new(Some(Vec::new()))),
         })
+    }
+
+    /// Opens a journal.
+    ///
+    /// # Errors
+    /// It would replace a file that is none, or cannot be written.
+    pub fn journal(target: &Path) -> Result<Self, Failure> {
+        check_journal(target)?;
+        Self::open(target)
     }
 
     /// A handle to write to.

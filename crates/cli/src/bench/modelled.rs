@@ -7,7 +7,6 @@
 //! differs by the machine, not by the decisions.
 
 use std::fmt;
-use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
@@ -24,7 +23,7 @@ use super::{DeviceUse, Measured, SourceCache};
 use crate::args::Storage;
 use crate::estimate::{Basis, DeviceEstimate, Estimate, name_nth};
 use crate::failure::Failure;
-use crate::files::NewFile;
+use crate::files::{RunFile, RunWriter};
 use crate::profile_file;
 
 /// Runs the plan once.
@@ -90,13 +89,13 @@ fn estimates(plan: &Plan, report: &Report) -> Vec<DeviceEstimate> {
 
 /// Runs a scene with its journal written, also if the run ends in a broken rule.
 fn recorded(scene: Scene<'_>, path: &Path) -> Result<Report, Failure> {
-    let file = NewFile::journal(path)?;
-    let mut text = Text::new(Utf8(file.writer()?));
+    let file = RunFile::journal(path)?;
+    file.begin()?;
+    let mut text = Text::new(Utf8(BufWriter::new(file.writer()?)));
     let report = scene.run(&mut text);
     let flush = |Utf8(mut writer): Utf8| writer.flush().map_err(|_| fmt::Error);
     let written = text.finish().and_then(flush);
     written.map_err(|_| Failure::broken(path, "the journal cannot be written"))?;
-    file.finish()?;
     report.map_err(broken_rule)
 }
 
@@ -105,7 +104,7 @@ fn broken_rule(error: WorldError) -> Failure {
 }
 
 /// A file as a writer of text.
-struct Utf8(BufWriter<File>);
+struct Utf8(BufWriter<RunWriter>);
 
 impl fmt::Write for Utf8 {
     fn write_str(&mut self, text: &str) -> fmt::Result {

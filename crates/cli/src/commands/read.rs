@@ -37,9 +37,11 @@ pub fn run(args: &args::Read, out: &mut dyn Write) -> Result<(), Failure> {
     paths().try_for_each(|file| files::check(file))?;
     files::check_not_read(args.storage.journal.as_deref(), &args.files)?;
     check_no_walks(&args.composition.methods)?;
-    let stack = Stack::build(settings(args.preset, &args.composition)?, &args.storage)?;
+    let journal = args.storage.journal.as_deref();
+    journal.map(files::check_journal).transpose()?;
     let sources = Sources::default().anonymous(args.storage.anonymous);
     let files = sources.listed(&args.files)?;
+    let stack = Stack::build(settings(args.preset, &args.composition)?, &args.storage)?;
     let begun = Instant::now();
     let mut bytes = 0;
     let copied = files.iter().try_for_each(|file| {

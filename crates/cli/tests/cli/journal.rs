@@ -1,9 +1,13 @@
 //! Journals: `replay` decides again every run that `read` and `bench` record.
 
-use forerun_baselines::METHODS;
 use std::fs;
+use std::process::{Command, Stdio};
 
-use super::{Folder, bytes, forerun, output_of};
+use forerun_baselines::METHODS;
+use snapbox::cmd::cargo_bin;
+
+use super::wait::eventually;
+use super::{Folder, NO_FOLDER, bytes, forerun, output_of};
 
 #[test]
 fn every_preset_replays_in_both_clocks() {
@@ -129,4 +133,59 @@ fn what_is_no_journal_is_bad_input_with_its_line() {
     }
     let binary = folder.file("binary", &bytes(100_000));
     forerun(&format!("replay {binary}")).code(2);
+}
+
+#[test]
+fn a_run_that_is_killed_leaves_the_journal_of_its_reads() {
+    let folder = Folder::new();
+    let (file, journal) = (folder.file("a", &bytes(2_000_000)), folder.name("journal"));
+    let slow = "--emulate switching=1ms,rate=100kB/s";
+    for run in [
+        // Its output is a pipe that is not read: it hangs.
+        format!("read {file}"),
+        format!("bench --file-bytes 100MB {slow}"),
+        format!("bench {slow} {file}"),
+    ] {
+        fs::write(&journal, "forerun-journal 4\nof an earlier run\n").unwrap();
+        let mut running = Command::new(cargo_bin!("forerun"))
+            .env("XDG_CACHE_HOME", NO_FOLDER)
+            .args(run.split(' ').chain(["--journal", &journal]))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        eventually("the journal has a read", || {
+            fs::read_to_string(&journal).is_ok_and(|text| text.contains(" read 0 "))
+        });
+        assert!(running.try_wait().unwrap().is_none(), "{run}");
+        let second = forerun(&format!("read --journal {journal} {file}")).code(2);
+        let said = String::from_utf8_lossy(&second.get_output().stderr).into_owned();
+        assert!(said.contains("is written to already"), "{said}");
+        running.kill().unwrap();
+        running.wait().unwrap();
+        let said = output_of(&format!("replay {journal}"));
+        assert!(said.starts_with("the same decisions: "), "{run}: {said}");
+    }
+}
+
+#[test]
+fn a_run_that_does_not_come_about_leaves_the_journal_that_was_there() {
+    let folder = Folder::new();
+    let (file, missing) = (folder.file("a", b"a"), folder.name("missing"));
+    let old = "forerun-journal 4\nof an earlier run\n";
+    let journal = folder.file("journal", old.as_bytes());
+    for run in [
+        format!("read {missing}"),
+        format!("read {file} --profile {missing}"),
+        format!("read {file} --memory 1"),
+        format!("bench {missing}"),
+        format!("bench {file} --profile {missing}"),
+        format!("bench --clock virtual --profile {missing}"),
+    ] {
+        forerun(&format!("{run} --journal {journal}")).code(2);
+        assert_eq!(fs::read_to_string(&journal).unwrap(), old, "{run}");
+        let new = folder.name("new");
+        forerun(&format!("{run} --journal {new}")).code(2);
+        assert!(!folder.path("new").exists(), "{run}");
+    }
 }

@@ -35,6 +35,9 @@ mod trace;
 mod tune;
 mod unused;
 mod validate;
+#[path = "../mount/wait.rs"]
+#[allow(dead_code, reason = "mounts are waited for by the tests of mounts")]
+mod wait;
 
 use std::fs;
 use std::path::PathBuf;
