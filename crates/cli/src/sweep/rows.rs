@@ -52,6 +52,18 @@ pub fn read(path: &Path) -> Result<Vec<Row>, Failure> {
     Ok(rows(path, &file)?.0)
 }
 
+/// The [last] rows of a file that must have some.
+///
+/// # Errors
+/// It has none, or cannot be read.
+pub fn some(path: &Path) -> Result<Vec<Row>, Failure> {
+    let rows = last(read(path)?);
+    match rows.is_empty() {
+        true => Err(Failure::unusable(path, "no rows")),
+        false => Ok(rows),
+    }
+}
+
 /// Of each run one row, in the place of its first: its last result, or where it has none its last error.
 #[must_use]
 pub fn last(rows: impl IntoIterator<Item = Row>) -> Vec<Row> {

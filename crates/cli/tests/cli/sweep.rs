@@ -447,3 +447,23 @@ fn files_that_are_no_rows_or_are_written_by_another_sweep_are_left_as_they_are()
     forerun(&format!("rerun {rows}")).code(2);
     forerun(&format!("sweep diff {rows} /nonexistent")).code(2);
 }
+
+#[test]
+fn a_file_without_rows_is_not_compared() {
+    let desk = Desk::new();
+    desk.sweep("rows", "");
+    for (name, text) in [("empty", ""), ("line-ends", "\n\n"), ("cut", "{\"key\": ")] {
+        desk.put(name, text);
+        let [rows, none] = ["rows", name].map(|name| desk.path(name).display().to_string());
+        for run in [
+            format!("sweep diff {none} {none}"),
+            format!("sweep diff {rows} {none}"),
+            format!("sweep diff {none} {rows}"),
+            format!("rerun {none}"),
+        ] {
+            let refused = forerun(&run).code(2).stdout_eq("");
+            let said = String::from_utf8_lossy(&refused.get_output().stderr).into_owned();
+            assert!(said.contains(&format!("{none}: no rows")), "{run}: {said}");
+        }
+    }
+}
