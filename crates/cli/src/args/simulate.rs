@@ -289,10 +289,8 @@ impl Simulate {
                 .into_iter()
                 .for_each(|(name, value)| put(name, value));
         }
-        let text: Vec<String> = all
-            .iter()
-            .map(|(name, value)| format!("{name} {value}"))
-            .collect();
+        let own = all.iter().map(|(name, value)| format!("{name} {value}"));
+        let text: Vec<String> = self.reading.manner().into_iter().chain(own).collect();
         (!text.is_empty()).then(|| text.join(", "))
     }
 

@@ -249,6 +249,7 @@ impl Row {
         vec![
             ("trace", json!(trace(args))),
             ("part", json!(args.reading.part())),
+            ("flags", json!(args.reading.manner())),
             ("policy", json!(self.policy)),
             (unit, json!(self.capacity)),
             ("cache_share", json!(share)),
