@@ -26,6 +26,7 @@ use std::time::Instant;
 use rustix::fs::{Advice, fadvise};
 use serde::Serialize;
 
+use crate::compare::rival::check_mount;
 use crate::compare::{check_rival, median};
 use crate::content::{self, BLOCK_BYTES};
 use crate::failure::{At, Failure};
@@ -110,6 +111,7 @@ type Key = (bool, usize, Side);
 /// The folder cannot be written, or the binary does not mount.
 pub fn run(comparison: &Comparison, progress: &mut dyn Write) -> Result<LocalTable, Failure> {
     check_rival(Some(&comparison.forerun))?;
+    check_mount(comparison.memory_bytes)?;
     let bench = Bench::make(comparison)?;
     let mut measured = Vec::new();
     let mut sides = SIDES;

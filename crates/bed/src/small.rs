@@ -33,6 +33,7 @@ use serde::Serialize;
 
 use crate::bed::Bed;
 use crate::clock::Priority;
+use crate::compare::rival::check_mount;
 use crate::compare::{check_rival, median};
 use crate::failure::{At, Failure};
 use crate::mounted::{End, Mounted};
@@ -132,6 +133,9 @@ pub fn run(
     progress: &mut dyn Write,
 ) -> Result<SmallTable, Failure> {
     check_rival(comparison.forerun.as_deref())?;
+    if comparison.forerun.is_some() && !comparison.watches {
+        check_mount(comparison.memory_bytes)?;
+    }
     let counts = match comparison.files.as_slice() {
         [] => vec![bed.files.count],
         counts => counts.to_vec(),

@@ -33,6 +33,7 @@ use serde::Serialize;
 
 use crate::bed::Files;
 use crate::compare::check_rival;
+use crate::compare::rival::check_mount;
 use crate::failure::{At, Failure};
 use crate::fill;
 use crate::kernel;
@@ -152,6 +153,7 @@ impl Drop for SoakFolder {
 /// The files cannot be made, or the mount does not answer. Violations are in the report.
 pub fn run(soaking: &Soaking, progress: &mut dyn Write) -> Result<Report, Failure> {
     check_rival(Some(&soaking.forerun))?;
+    check_mount(soaking.memory_bytes)?;
     let files = Files::flat(soaking.files, soaking.file_bytes, soaking.seed);
     let place = SoakFolder::make(&soaking.folder, &files)?;
     let mount = start(soaking, &place)?;

@@ -143,3 +143,28 @@ fn a_local_bed_is_taken_down_by_another_program_and_twice() {
     assert!(!state.exists());
     assert_eq!(run(&["down"]).status.code(), Some(2));
 }
+
+#[test]
+fn memory_too_little_for_a_mount_is_refused_before_anything_is_made() {
+    let place = tempfile::tempdir().unwrap();
+    let [bed, state, forerun, folder] =
+        ["bed.toml", "state", "forerun", "folder"].map(|name| place.path().join(name));
+    fs::write(&bed, BED.replace("DEVICE", "local")).unwrap();
+    fs::write(&forerun, "").unwrap();
+    let named = |path: &Path| path.to_str().unwrap().to_owned();
+    let small = ["small", &named(&bed), "--state", &named(&state)].map(str::to_owned);
+    let [local, soak] = ["local", "soak"].map(|command| [command.to_owned(), named(&folder)]);
+    for command in [&small[..], &local, &soak] {
+        for memory in ["1", "8MiB", "16777215"] {
+            let output = Command::new(env!("CARGO_BIN_EXE_forerun-bed"))
+                .args(command)
+                .args(["--memory", memory, "--forerun", &named(&forerun)])
+                .output()
+                .unwrap();
+            let said = said(&output);
+            assert_eq!(output.status.code(), Some(2), "{command:?}: {said}");
+            assert!(said.contains("at least 16MiB"), "{command:?}: {said}");
+            assert!(!state.exists() && !folder.exists());
+        }
+    }
+}

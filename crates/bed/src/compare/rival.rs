@@ -143,6 +143,17 @@ pub(crate) fn share(memory: u64, read_bytes: usize, readers: usize) -> u64 {
     memory.saturating_sub(needed.max(memory / 4))
 }
 
+/// Refuses memory that is too little for a mount alone.
+pub(crate) fn check_mount(memory: u64) -> Result<(), Failure> {
+    if memory >= MOUNT_LEAST {
+        return Ok(());
+    }
+    let [memory, least] = [memory, MOUNT_LEAST].map(|bytes| size(Bytes(bytes)));
+    Err(Failure::Usage(format!(
+        "--memory {memory}: give forerun mount at least {least}"
+    )))
+}
+
 /// Refuses memory of which so many readers leave a mount too little.
 pub(crate) fn check_memory(memory: u64, read_bytes: usize, readers: usize) -> Result<(), Failure> {
     let left = share(memory, read_bytes, readers);
@@ -214,5 +225,8 @@ mod tests {
             assert!(check_memory(least - (1 << 20), 128 << 10, readers).is_err());
         }
         assert!(check_memory(256 << 20, 128 << 10, 300).is_ok());
+        assert!(check_mount(MOUNT_LEAST).is_ok());
+        let said = check_mount(MOUNT_LEAST - 1).unwrap_err().to_string();
+        assert!(said.ends_with("at least 16MiB"), "{said}");
     }
 }
