@@ -110,9 +110,7 @@ pub fn examine(machine: &Machine, found: &[Found]) -> Vec<Check> {
     checks.extend(limits::checks(machine));
     checks.extend(services::checks(machine));
     checks.extend(watching::checks(machine));
-    for mount in found {
-        checks.extend(mounts::checks(machine, mount));
-    }
+    checks.extend(mounts::checks(found));
     checks
 }
 

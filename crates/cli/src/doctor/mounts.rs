@@ -126,11 +126,76 @@ fn one_of(
     }
 }
 
-pub(super) fn checks(_: &Machine, found: &Found) -> Vec<Check> {
+/// Names of mounts that one line has.
+const NAMED_MAX: usize = 3;
+
+/// Checks of all. A machine of many users has many mounts that this one can say nothing of: they have a line together.
+pub(super) fn checks(found: &[Found]) -> Vec<Check> {
+    let mut checks: Vec<_> = found.iter().flat_map(of_one).collect();
+    let of = |foreign| -> Vec<String> {
+        let mounts = found.iter().filter(|one| foreign_of(one) == Some(foreign));
+        mounts
+            .map(|one| one.mountpoint.display().to_string())
+            .collect()
+    };
+    let others = of(Foreign::OtherUser);
+    match others.as_slice() {
+        [] => {}
+        [point] => checks.push(Check::ok("mount", format!("{point}: of another user"))),
+        _ => {
+            let all = format!("{} of other users: {}", others.len(), first(&others));
+            checks.push(Check::ok("mount", all));
+        }
+    }
+    let silent = of(Foreign::Silent);
+    let why = match silent.as_slice() {
+        [] => return checks,
+        [point] => format!("{point}: works, and no control socket of this user answers for it"),
+        _ => format!(
+            "{} work, and no control socket of this user answers for them: {}",
+            silent.len(),
+            first(&silent)
+        ),
+    };
+    let remedy =
+        "ask as the user who mounted it, or name the socket of its --control to `forerun top`";
+    checks.push(Check::warn("mount", why, remedy));
+    checks
+}
+
+/// The first of these names, and how many more there are.
+fn first(names: &[String]) -> String {
+    let shown = &names[..names.len().min(NAMED_MAX)];
+    match names.len() - shown.len() {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
+}
+
+/// Mounts of which this user can learn nothing, though nothing is wrong with them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Foreign {
+    /// Its user has not let others in.
+    OtherUser,
+    /// It lets others in, and its control socket is another user's.
+    Silent,
+}
+
+fn foreign_of(found: &Found) -> Option<Foreign> {
+    match &found.of_mountpoint {
+        // The mount point need not be looked at then.
+        _ if found.of_source == Some(Answered::Hangs) => None,
+        Answered::Error(Errno::ACCESS | Errno::PERM) => Some(Foreign::OtherUser),
+        Answered::After(..) if found.report.is_none() => Some(Foreign::Silent),
+        _ => None,
+    }
+}
+
+fn of_one(found: &Found) -> Vec<Check> {
     let mut checks: Vec<_> = source(found).into_iter().collect();
     // A mount whose source hangs does not answer either: one cause is one line.
     if found.of_source != Some(Answered::Hangs) {
-        checks.push(mountpoint(found));
+        checks.extend(mountpoint(found));
     }
     checks.extend(version(found));
     let Some(report) = &found.report else {
@@ -188,17 +253,16 @@ fn source(found: &Found) -> Option<Check> {
     })
 }
 
-fn mountpoint(found: &Found) -> Check {
+/// The check of its mount point; none of a mount that is [`Foreign`].
+fn mountpoint(found: &Found) -> Option<Check> {
     let point = found.mountpoint.display();
-    match &found.of_mountpoint {
+    Some(match &found.of_mountpoint {
         Answered::Error(Errno::NOTCONN | Errno::CONNABORTED) => Check::fail(
             "mount",
             format!("{point}: its daemon has ended (Transport endpoint is not connected)"),
             format!("mount it again, or `forerun umount {point}`; the system's log may say why"),
         ),
-        Answered::Error(Errno::ACCESS | Errno::PERM) => {
-            Check::ok("mount", format!("{point}: of another user"))
-        }
+        Answered::Error(Errno::ACCESS | Errno::PERM) => return None,
         Answered::Error(error) => Check::fail(
             "mount",
             format!("{point}: {}", plain(&(*error).into())),
@@ -214,25 +278,21 @@ fn mountpoint(found: &Found) -> Check {
             format!("{point}: not looked at: {why}"),
             "ask again when fewer programs run",
         ),
-        Answered::After(..) => answering(found),
-    }
+        Answered::After(..) => answering(found)?,
+    })
 }
 
-fn answering(found: &Found) -> Check {
+fn answering(found: &Found) -> Option<Check> {
     let (source, point) = (found.source.display(), found.mountpoint.display());
-    let Some(report) = &found.report else {
-        return Check::warn(
-            "mount",
-            format!("{point}: works, and no control socket of this user answers for it"),
-            "ask as the user who mounted it, or name the socket of its --control to `forerun top`",
-        );
-    };
-    let up = rough_duration(Nanos(report.elapsed_ns));
+    let up = rough_duration(Nanos(found.report.as_ref()?.elapsed_ns));
     let limits = found.limits.as_ref();
     let memory =
         limits.map(|limits| format!(", at most {}", size(Bytes(limits.memory_limit_bytes))));
     let memory = memory.unwrap_or_default();
-    Check::ok("mount", format!("{point}: {source}, up {up}{memory}"))
+    Some(Check::ok(
+        "mount",
+        format!("{point}: {source}, up {up}{memory}"),
+    ))
 }
 
 /// The daemon of a mount is the program that began it, however often it was replaced since.
@@ -249,4 +309,75 @@ fn version(found: &Found) -> Option<Check> {
         format!("{point} is served by {theirs}, and this is forerun {VERSION}"),
         format!("`forerun umount {point}`, and mount it again"),
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Verdict;
+    use super::*;
+
+    fn found(number: usize, of_mountpoint: Answered) -> Found {
+        Found {
+            mountpoint: format!("/m/{number}").into(),
+            source: "/data".into(),
+            of_mountpoint,
+            of_source: None,
+            report: None,
+            limits: None,
+        }
+    }
+
+    fn lines(found: &[Found]) -> Vec<(Verdict, String)> {
+        let checks = checks(found).into_iter();
+        checks.map(|check| (check.verdict, check.found)).collect()
+    }
+
+    #[test]
+    fn mounts_of_other_users_have_a_line_together() {
+        use Verdict::{Fail, Ok, Warn};
+        let refused = |number| found(number, Answered::Error(Errno::ACCESS));
+        let silent = |number| {
+            let real = format!("/m/{number}").into();
+            found(number, Answered::After(Duration::ZERO, real))
+        };
+        let dead = |number| found(number, Answered::Error(Errno::NOTCONN));
+        for (mounts, verdict, line) in [
+            (vec![refused(1)], Ok, "/m/1: of another user"),
+            (
+                (1..4).map(refused).collect(),
+                Ok,
+                "3 of other users: /m/1, /m/2, /m/3",
+            ),
+            (
+                (1..41).map(refused).collect(),
+                Ok,
+                "40 of other users: /m/1, /m/2, /m/3 and 37 more",
+            ),
+            (
+                vec![silent(1)],
+                Warn,
+                "/m/1: works, and no control socket of this user answers for it",
+            ),
+            (
+                (1..6).map(silent).collect(),
+                Warn,
+                "5 work, and no control socket of this user answers for them: /m/1, /m/2, /m/3 and 2 more",
+            ),
+        ] {
+            assert_eq!(lines(&mounts), [(verdict, line.to_owned())]);
+        }
+        let mixed = [
+            dead(1),
+            refused(2),
+            silent(3),
+            dead(4),
+            refused(5),
+            silent(6),
+        ];
+        let verdicts: Vec<Verdict> = lines(&mixed).into_iter().map(|(it, _)| it).collect();
+        assert_eq!(verdicts, [Fail, Fail, Ok, Warn]);
+        let mut hangs = silent(1);
+        hangs.of_source = Some(Answered::Hangs);
+        assert_eq!(lines(&[hangs])[0].0, Fail);
+    }
 }
