@@ -30,6 +30,12 @@ pub fn address(path: &Path) -> Option<&str> {
     path.to_str().filter(|text| is_address(text))
 }
 
+/// The files of a directory, as a shell is told them.
+#[must_use]
+pub fn all_below(folder: &Path) -> String {
+    folder.join("*").display().to_string()
+}
+
 /// Stores whose requests are signed.
 const SIGNED: [&str; 3] = ["s3://", "gs://", "az://"];
 

@@ -19,8 +19,9 @@ use crate::quantity::{parse_duration, parse_size};
 #[derive(Debug, Group)]
 #[command(mut_args(without_walks))]
 pub struct Bench {
-    /// Files to read, or one directory to make them in, where they stay for the next bench; without, content
-    /// comes from the seed
+    /// Files or objects to read, or one directory to make files in, where they stay for the next bench;
+    /// without, content comes from the seed. An address that ends in / stands for the objects directly
+    /// below it: they are read, and none is made
     #[arg(value_name = "DIR|FILE")]
     pub paths: Vec<PathBuf>,
 

@@ -68,7 +68,8 @@ impl Storage {
 #[derive(Debug, Group)]
 #[command(mut_args(|arg| without_walks(in_order(arg))))]
 pub struct Read {
-    /// The files to read, one after the other
+    /// The files or objects to read, one after the other; an address that ends in / stands for the
+    /// objects directly below it, and the files of a directory are named, as by DIR/*
     #[arg(value_name = "FILE", required = true)]
     pub files: Vec<PathBuf>,
 

@@ -17,7 +17,7 @@ use crate::failure::Failure;
 use crate::files::{self, NewFile, plain};
 use crate::progress;
 use crate::quantity::rough_size;
-use crate::sources::{Sources, address};
+use crate::sources::{Sources, address, all_below};
 
 /// Files are made in pieces of this size.
 const PIECE_BYTES: usize = 1 << 20;
@@ -166,6 +166,13 @@ impl Content {
 fn of_the_user(path: &Path, sources: &Sources) -> Result<BenchFile, Failure> {
     let end = match address(path) {
         Some(url) => sources.object(url)?.bytes(),
+        None if path.is_dir() => {
+            let named = all_below(path);
+            let why = format!(
+                "is a directory: name it alone, to make files in, or its files, as {named}"
+            );
+            return Err(Failure::unusable(path, why));
+        }
         None => {
             files::check(path)?;
             File::open(path).and_then(|mut file| file.seek(SeekFrom::End(0)))

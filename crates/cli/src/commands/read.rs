@@ -19,7 +19,7 @@ use crate::args;
 use crate::composition::{check_no_walks, settings};
 use crate::failure::Failure;
 use crate::files;
-use crate::sources::{Sources, address, check_storage};
+use crate::sources::{Sources, address, all_below, check_storage};
 use crate::stack::Stack;
 use crate::stats;
 
@@ -34,6 +34,10 @@ pub fn run(args: &args::Read, out: &mut dyn Write) -> Result<(), Failure> {
     }
     check_storage(&args.storage, &args.files)?;
     let paths = || args.files.iter().filter(|file| address(file).is_none());
+    if let Some(folder) = paths().find(|path| path.is_dir()) {
+        let why = format!("is a directory: name its files, as {}", all_below(folder));
+        return Err(Failure::unusable(folder, why));
+    }
     paths().try_for_each(|file| files::check(file))?;
     files::check_not_read(args.storage.journal.as_deref(), &args.files)?;
     check_no_walks(&args.composition.methods)?;

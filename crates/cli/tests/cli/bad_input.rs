@@ -84,18 +84,26 @@ forerun: /nowhere/file: no such file
 
 #[test]
 fn a_directory() {
-    let said = refused(&["read /", "profile /", "replay /", "bench / /"]);
+    let said = refused(&[
+        "read /",
+        "read Cargo.toml src",
+        "profile /",
+        "replay /",
+        "bench / /",
+    ]);
     assert_data_eq!(
         said,
         str![[r#"
 $ forerun read /
-forerun: /: is a directory
+forerun: /: is a directory: name its files, as /*
+$ forerun read Cargo.toml src
+forerun: src: is a directory: name its files, as src/*
 $ forerun profile /
 forerun: /: is a directory: name a large file in it, which need not be used for anything else
 $ forerun replay /
 forerun: /: is a directory
 $ forerun bench / /
-forerun: /: is a directory
+forerun: /: is a directory: name it alone, to make files in, or its files, as /*
 
 "#]]
     );

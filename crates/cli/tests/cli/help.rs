@@ -76,7 +76,8 @@ Write files to standard output, read ahead
 Usage: forerun read [OPTIONS] <FILE>...
 
 Arguments:
-  <FILE>...  The files to read, one after the other
+  <FILE>...  The files or objects to read, one after the other; an address that ends in / stands for
+             the objects directly below it, and the files of a directory are named, as by DIR/*
 
 Options:
       --memory <SIZE>        Memory for everything: blocks, buffers in flight and bookkeeping
@@ -140,8 +141,9 @@ Compare presets, and the kernel, on a workload
 Usage: forerun bench [OPTIONS] [DIR|FILE]...
 
 Arguments:
-  [DIR|FILE]...  Files to read, or one directory to make them in, where they stay for the next
-                 bench; without, content comes from the seed
+  [DIR|FILE]...  Files or objects to read, or one directory to make files in, where they stay for
+                 the next bench; without, content comes from the seed. An address that ends in /
+                 stands for the objects directly below it: they are read, and none is made
 
 Options:
       --preset <A,B,..>  Presets to compare, with commas between; `kernel` is plain buffered reads,
