@@ -136,7 +136,8 @@ impl Budget {
     /// Less than is needed or more than there is, in words.
     pub fn engine_within(&self, whole: Bytes, settings: &Settings) -> Result<Bytes, String> {
         let least = self.beside().0 + Table::memory_for(Table::FRAMES_MIN, settings.block_bytes).0;
-        let least = least.next_multiple_of(1 << 10);
+        // As it is typed; a mount that was started with hardly more has that.
+        let least = least.next_multiple_of(MIB).min(self.whole.0);
         if !(least..=self.whole.0).contains(&whole.0) {
             return Err(format!(
                 "--memory {}: must be at least {} and at most {}, with which the mount was started",
@@ -199,16 +200,18 @@ mod tests {
     }
 
     #[test]
-    fn the_least_that_a_running_mount_may_have_is_in_whole_kib() {
-        for shift in 0..8 {
-            let budget = Budget::of(Bytes(40_345_678 << shift), Bytes(0)).unwrap();
+    fn the_least_that_a_running_mount_may_have_is_in_whole_mib() {
+        let sizes = (0..8).map(|shift| Bytes(40_345_678 << shift));
+        for whole in sizes.chain([Budget::least(Bytes(0))]) {
+            let budget = Budget::of(whole, Bytes(0)).unwrap();
             let settings = preset::default().settings(budget.engine).unwrap();
             let refused = budget.engine_within(Bytes(1), &settings).unwrap_err();
             let (_, least) = refused.split_once("at least ").unwrap();
             let least = parse_size(least.split(' ').next().unwrap()).unwrap().0;
-            assert!(least.is_multiple_of(1 << 10), "{refused}");
+            assert!(least.is_multiple_of(MIB), "{refused}");
             assert!(budget.engine_within(Bytes(least), &settings).is_ok());
             assert!(budget.engine_within(Bytes(least - 1), &settings).is_err());
+            assert!(budget.engine_within(whole, &settings).is_ok());
         }
     }
 

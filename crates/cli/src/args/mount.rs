@@ -286,7 +286,7 @@ pub enum Order {
         #[arg(long, value_name = "SIZE", value_parser = kernel_readahead, group = "limit")]
         kernel_readahead: Option<Bytes>,
 
-        /// Memory the daemon uses, up to the mount's --memory
+        /// Memory the daemon uses from now on, at most the mount's --memory
         #[arg(long, value_name = "SIZE", value_parser = parse_size, group = "limit")]
         memory: Option<Bytes>,
     },
