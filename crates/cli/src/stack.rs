@@ -16,7 +16,7 @@ use forerun_io::emulate::Emulate;
 use forerun_io::{Config, Driver};
 
 use crate::args::Storage;
-use crate::estimate::{DeviceEstimate, Estimate, device_name, name_nth};
+use crate::estimate::{DeviceEstimate, Estimate, device_names};
 use crate::failure::Failure;
 use crate::files::{RunFile, plain};
 use crate::profile_file;
@@ -28,6 +28,8 @@ const PERIOD: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub struct Stack {
     driver: Arc<Driver>,
+    /// The word for devices without a number.
+    others: &'static str,
     /// The thread that writes the journal ends with it.
     _writing: Option<Sender<()>>,
 }
@@ -51,8 +53,14 @@ impl Stack {
             driver.write_journal();
             writing(Arc::downgrade(&driver))
         });
+        let others = match (driver.is_emulated(), storage.stripe) {
+            (true, _) => "emulated",
+            (false, Some(_)) => "disk",
+            (false, None) => "generated",
+        };
         Ok(Self {
             driver,
+            others,
             _writing: writing.transpose()?,
         })
     }
@@ -66,21 +74,15 @@ impl Stack {
     /// The devices with their costs as of now.
     #[must_use]
     pub fn estimates(&self) -> Vec<DeviceEstimate> {
-        let word = match self.driver.is_emulated() {
-            true => "emulated",
-            false => "generated",
-        };
         let queues = self.driver.queues();
-        let unnumbered = queues.iter().filter(|(number, _)| number.is_none()).count();
-        let estimate = |(nth, (number, view)): (usize, &(Option<u64>, DeviceView))| {
-            let name = || name_nth(word, nth, unnumbered);
+        let numbers: Vec<Option<u64>> = queues.iter().map(|(number, _)| *number).collect();
+        let names = device_names(&numbers, self.others).into_iter();
+        let estimate = |(device, (number, view)): (String, &(Option<u64>, DeviceView))| {
             let prior = self.driver.prior_source(*number).into();
-            DeviceEstimate {
-                device: number.map_or_else(name, |number| device_name(Some(number))),
-                estimate: Estimate::new(&view.profile, view.confidence, prior),
-            }
+            let estimate = Estimate::new(&view.profile, view.confidence, prior);
+            DeviceEstimate { device, estimate }
         };
-        queues.iter().enumerate().map(estimate).collect()
+        names.zip(&queues).map(estimate).collect()
     }
 
     /// Ends the run: the counters, and the rest of the journal. Readers must be closed.

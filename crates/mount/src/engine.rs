@@ -12,7 +12,7 @@ use forerun_core::engine::view::{DeviceView, StreamView};
 use forerun_core::{Bytes, FolderId, Ledger};
 use forerun_io::{DeviceUse, Driver, Error as DriverError, Reader};
 
-use crate::estimate::Estimate;
+use crate::estimate::{Estimate, device_names};
 use crate::mounted::Refused;
 
 /// Streams, and devices with their numbers in the source's system.
@@ -71,6 +71,16 @@ impl EngineOfMount {
             .driver()
             .map(|driver| driver.prior_source(*number).into());
         Estimate::new(&view.profile, view.confidence, prior.unwrap_or_default())
+    }
+
+    /// The names of devices.
+    #[must_use]
+    pub fn device_names(&self, devices: &[(Option<u64>, DeviceView)]) -> Vec<String> {
+        let is_emulated = self.driver().is_some_and(|driver| driver.is_emulated());
+        // Without one, of an array that the user described.
+        let other = if is_emulated { "emulated" } else { "disk" };
+        let numbers: Vec<Option<u64>> = devices.iter().map(|(number, _)| *number).collect();
+        device_names(&numbers, other)
     }
 
     /// No file is open ahead for an entry that was asked for: its folder is not known any more.

@@ -13,7 +13,6 @@ use forerun_surface::daemon::metrics::family::{Family, Page, Sample, Values, lab
 use forerun_surface::daemon::metrics::{Metrics, page};
 use prometheus_client::registry::Unit;
 
-use crate::estimate::device_name;
 use crate::failure::Failure;
 use crate::read_times::{BOUNDS, Counts};
 use crate::report::Watched;
@@ -138,11 +137,13 @@ fn devices(
     queues: &[(Option<u64>, DeviceView)],
     emulated: Option<DeviceUse>,
 ) {
+    let names = watched.fs.engine().device_names(queues);
     let of = |value: fn(&DeviceView) -> u64| {
-        let sample = |(number, view): &(Option<u64>, DeviceView)| {
-            labelled("device", &device_name(*number), value(view))
-        };
-        queues.iter().map(sample).collect()
+        let views = queues.iter().map(|(_, view)| view);
+        let views = names.iter().zip(views);
+        views
+            .map(|(name, view)| labelled("device", name, value(view)))
+            .collect()
     };
     let help = "Requests that wait in the engine for their turn, by device";
     let queued = of(|view| view.queued as u64);
@@ -150,10 +151,13 @@ fn devices(
     let help = "Requests that a device is working on";
     let in_flight = of(|view| view.in_flight.into());
     page.family(false, ("fetches_in_flight", None), help, in_flight);
-    let estimate = |queue: &(Option<u64>, DeviceView)| {
-        (device_name(queue.0), watched.fs.engine().estimate(queue))
-    };
-    page::estimates(page, &queues.iter().map(estimate).collect::<Vec<_>>());
+    let estimates = queues
+        .iter()
+        .map(|queue| watched.fs.engine().estimate(queue));
+    page::estimates(
+        page,
+        &names.iter().cloned().zip(estimates).collect::<Vec<_>>(),
+    );
     let Some(used) = emulated else { return };
     let help = "Requests that the emulated device carried out";
     page.counter("emulated_requests", help, used.requests);

@@ -19,7 +19,6 @@ use super::mounted::Mounted;
 use super::read_times::ReadTimes;
 use super::readahead;
 use super::record::Recorder;
-use crate::estimate::device_name;
 use crate::stats;
 
 /// A mount and its options.
@@ -75,10 +74,7 @@ impl Watched {
                 .journal_error()
                 .map(|error| error.to_string()),
             record: self.record.as_ref().map(|record| record.report()),
-            queues: queues
-                .iter()
-                .map(|queue| self.queue_report(queue))
-                .collect(),
+            queues: self.queues(&queues),
             watch: None,
         })
     }
@@ -120,14 +116,16 @@ impl Watched {
         self.fs.open_files().into_iter().map(report).collect()
     }
 
-    fn queue_report(&self, queue: &(Option<u64>, DeviceView)) -> QueueReport {
-        let (number, view) = queue;
-        QueueReport {
-            device: device_name(*number),
-            queued: view.queued,
-            in_flight: view.in_flight,
-            estimate: Some(self.fs.engine().estimate(queue)),
-        }
+    fn queues(&self, devices: &[(Option<u64>, DeviceView)]) -> Vec<QueueReport> {
+        let engine = self.fs.engine();
+        let names = engine.device_names(devices).into_iter();
+        let report = |(device, queue): (String, &(Option<u64>, DeviceView))| QueueReport {
+            device,
+            queued: queue.1.queued,
+            in_flight: queue.1.in_flight,
+            estimate: Some(engine.estimate(queue)),
+        };
+        names.zip(devices).map(report).collect()
     }
 
     /// Lets the daemon use this much memory from now on.

@@ -239,11 +239,42 @@ fn counted(requests: u64) -> String {
     }
 }
 
-/// The name of a device: its number, or that it is emulated.
+/// Numbers from here on are made up, for servers: those of the system's devices have 32 bits.
+const SERVERS_FROM: u64 = 1 << 32;
+
+/// The names of these devices, each another one: `8:1` by its number, `store` of a server, and `other` of one without a
+/// number, as one that is emulated.
+///
+/// ```
+/// use forerun_surface::estimate::device_names;
+///
+/// let devices = [Some(0x801), None, Some(1 << 40), None];
+/// let names = ["8:1", "emulated 1", "store", "emulated 2"];
+/// assert_eq!(device_names(&devices, "emulated"), names);
+/// ```
 #[must_use]
-pub fn device_name(number: Option<u64>) -> String {
-    let name = |number| format!("{}:{}", major(number), minor(number));
-    number.map_or_else(|| "emulated".into(), name)
+pub fn device_names(devices: &[Option<u64>], other: &str) -> Vec<String> {
+    let word = |device: &Option<u64>| match device {
+        None => Some(other),
+        Some(number) if *number >= SERVERS_FROM => Some("store"),
+        Some(_) => None,
+    };
+    let so_named = |devices: &[Option<u64>], name| {
+        let words = devices.iter().filter_map(word);
+        words.filter(|word| *word == name).count()
+    };
+    let name = |(at, device): (usize, &Option<u64>)| match (word(device), device) {
+        (None, Some(number)) => format!("{}:{}", major(*number), minor(*number)),
+        (named, _) => {
+            let named = named.unwrap_or(other);
+            name_nth(
+                named,
+                so_named(&devices[..at], named),
+                so_named(devices, named),
+            )
+        }
+    };
+    devices.iter().enumerate().map(name).collect()
 }
 
 /// Names for devices that have no number: the same word, counted if there are several.

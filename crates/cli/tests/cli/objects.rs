@@ -49,6 +49,15 @@ fn a_bench_reads_objects_with_each_preset_and_each_byte_of_them() {
 }
 
 #[test]
+fn the_device_of_objects_is_named_as_a_store() {
+    let server = Server::start();
+    server.put("/b/one", "1", vec![b'1'; 100_000]);
+    let (code, _, said) = forerun(&server, "read --stats s3://b/one");
+    assert_eq!(code, 0, "{said}");
+    assert!(said.contains("\ndevice store  "), "{said}");
+}
+
+#[test]
 fn a_bench_of_a_folder_reads_the_objects_below_it() {
     let server = Server::start();
     server.list(3);

@@ -5,9 +5,11 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
+use std::process::Command;
 use std::time::Instant;
 
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit, setrlimit};
+use snapbox::cmd::cargo_bin;
 
 use super::port::address;
 use super::{Mounted, bytes, eventually, folder};
@@ -61,6 +63,44 @@ fn threads(mounted: &Mounted) -> u64 {
         .flatten()
         .filter(|name| !name.starts_with("fuser-"))
         .count() as u64
+}
+
+/// The device of each sample of a family.
+fn devices(text: &str, family: &str) -> Vec<String> {
+    let samples = text.lines().filter(|line| line.starts_with(family));
+    let device = samples.map(|line| line.split("device=\"").nth(1).unwrap().split('"').next());
+    device.map(|name| name.unwrap().to_owned()).collect()
+}
+
+#[test]
+fn each_disk_of_an_array_has_a_name_of_its_own() {
+    let emulated = "switching=1ms,rate=300MB/s,disks=3,strip=64KiB";
+    for (flags, names) in [
+        (
+            ["--emulate", emulated],
+            ["emulated 1", "emulated 2", "emulated 3"].as_slice(),
+        ),
+        (["--stripe", "strip=64KiB,disks=2"], &["disk 1", "disk 2"]),
+        (["--emulate", "switching=1ms,rate=300MB/s"], &["emulated"]),
+    ] {
+        let Some((mounted, address)) = mounted(&flags) else {
+            return;
+        };
+        fs::read(mounted.point("a")).unwrap();
+        let text = get(address, "/metrics");
+        for family in ["forerun_fetches_queued{", "forerun_device_estimate_info{"] {
+            assert_eq!(devices(&text, family), names, "{text}");
+        }
+        let shown = Command::new(cargo_bin!("forerun"))
+            .args(["top", "--once"])
+            .arg(mounted.point(""))
+            .env("FORERUN_RUNTIME_DIR", mounted.folder.path().join("run"))
+            .output()
+            .unwrap();
+        let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
+        let has = |name: &&str| shown.contains(&format!("\n{name} "));
+        assert!(names.iter().all(has), "{shown}");
+    }
 }
 
 #[test]
