@@ -30,8 +30,6 @@ fn main() -> ExitCode {
         forerun_runtime_dir: std::env::var_os("FORERUN_RUNTIME_DIR"),
         xdg_runtime_dir: std::env::var_os("XDG_RUNTIME_DIR"),
         path: std::env::var_os("PATH"),
-        home: std::env::var_os("HOME"),
-        ..Environment::default()
     };
     forerun::terminal::is_told(std::env::var_os("COLUMNS").as_deref());
     // Its lines go to the system's log, which is no terminal.

@@ -368,20 +368,6 @@ impl Paper {
     /// # Errors
     /// See [`Broken`].
     pub fn reproduce(&self, wanted: &Wanted, perform: Perform) -> Result<Reproduction, Broken> {
-        self.resume(wanted, Vec::new(), perform, &mut |_| {})
-    }
-
-    /// The same where some claims were measured already; `found` gets each finding as soon as it is complete.
-    ///
-    /// # Errors
-    /// See [`Broken`].
-    pub fn resume(
-        &self,
-        wanted: &Wanted,
-        mut known: Vec<Finding>,
-        perform: Perform,
-        found: &mut dyn FnMut(&Finding),
-    ) -> Result<Reproduction, Broken> {
         let named = |id: &str| wanted.only.is_empty() || wanted.only.iter().any(|name| name == id);
         let mut runs = Runs {
             traces: Traces::default(),
@@ -392,19 +378,10 @@ impl Paper {
         runs.lab.with = wanted.with.of(self.name);
         let mut all = Reproduction::default();
         for claim in self.claims()?.claims {
-            if !named(&claim.id) {
-                continue;
+            if named(&claim.id) {
+                let finding = runs.complete(|lab| self.finding(&claim, wanted, lab))?;
+                all.findings.push(finding);
             }
-            let at = known.iter().position(|finding| finding.claim == claim);
-            let finding = match at {
-                Some(at) => known.swap_remove(at),
-                None => {
-                    let finding = runs.complete(|lab| self.finding(&claim, wanted, lab))?;
-                    found(&finding);
-                    finding
-                }
-            };
-            all.findings.push(finding);
         }
         runs.lab.notice = self.notices(wanted)[0];
         let exhibits = self.exhibits.iter().filter(|_| wanted.exhibits);

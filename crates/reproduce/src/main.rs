@@ -2,8 +2,7 @@
 //! builds nor installs it.
 //!
 //! Problem: measuring papers takes plots, claims and models of their servers, which a program that reads files ahead has
-//! no use for. The measuring is `forerun_lab`; here are its arguments, its threads, its output and the findings of
-//! interrupted runs. Manner, log and exit codes are those of `forerun`.
+//! no use for. The measuring is `forerun_lab`; here are its arguments, its threads and its output. Manner, log and exit codes are those of `forerun`.
 //!
 //! ```sh
 //! forerun-lab reproduce li04 --only C4
@@ -12,7 +11,6 @@
 #![forbid(unsafe_code)]
 
 mod args;
-mod kept;
 mod reproduce;
 
 use std::ffi::OsString;
@@ -20,7 +18,6 @@ use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 
 use clap::Parser;
-use forerun::environment::Environment;
 use forerun::failure::Failure;
 use forerun::messages::{self, clean};
 
@@ -33,13 +30,8 @@ use crate::args::{Args, Command};
 fn main() -> ExitCode {
     let log = std::env::var_os("FORERUN_LOG");
     let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    let environment = Environment {
-        xdg_cache_home: std::env::var_os("XDG_CACHE_HOME"),
-        home: std::env::var_os("HOME"),
-        ..Environment::default()
-    };
     let is_coloured = io::stderr().is_terminal() && !no_color;
-    match run(log.as_ref(), is_coloured, &environment) {
+    match run(log.as_ref(), is_coloured) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             if !matches!(failure, Failure::OutputClosed) {
@@ -51,15 +43,11 @@ fn main() -> ExitCode {
 }
 
 /// Arguments that are no command end the process by themselves, with their message.
-fn run(
-    log: Option<&OsString>,
-    is_coloured: bool,
-    environment: &Environment,
-) -> Result<(), Failure> {
+fn run(log: Option<&OsString>, is_coloured: bool) -> Result<(), Failure> {
     let log = log.map(|log| log.to_string_lossy());
     let lines = messages::begin(log.as_deref(), is_coloured).map_err(Failure::Usage)?;
     let Command::Reproduce(reproduce) = Args::parse().command;
-    let ended = reproduce::run(&reproduce, environment, &mut io::stdout().lock());
+    let ended = reproduce::run(&reproduce, &mut io::stdout().lock());
     lines.end();
     ended
 }

@@ -3,13 +3,12 @@
 //! What is measured and judged is in `forerun_lab`; here are the threads that make its
 //! runs, and the printing: a table for people, an object a line for programs, and with `-o` a page
 //! with the paper's tables and figures. Of several papers an overview comes last. A claim that differs is a result,
-//! not a failure: the exit code stays 0. Findings of a run that was interrupted are [kept](crate::kept).
+//! not a failure: the exit code stays 0.
 
 use std::io::Write;
 
 use comfy_table::{ContentArrangement, Table, presets};
 use forerun::args::ListFormat;
-use forerun::environment::Environment;
 use forerun::failure::Failure;
 use forerun::files::NewFile;
 use forerun::{progress, terminal};
@@ -24,7 +23,6 @@ use forerun_lab::{
 use serde_json::{Value, json};
 
 use crate::args::Reproduce;
-use crate::kept::Kept;
 
 /// Columns of a line where standard output is no terminal.
 const WIDTH: u16 = 160;
@@ -38,11 +36,7 @@ type Selected = (&'static Paper, Vec<String>);
 ///
 /// # Errors
 /// A directory or an output that cannot be written, or a defect of the simulator.
-pub(crate) fn run(
-    args: &Reproduce,
-    environment: &Environment,
-    out: &mut dyn Write,
-) -> Result<(), Failure> {
+pub(crate) fn run(args: &Reproduce, out: &mut dyn Write) -> Result<(), Failure> {
     let papers = papers(args)?;
     let with = knobs(args, &papers)?;
     // Begun before the measuring, not found impossible after it.
@@ -69,12 +63,7 @@ pub(crate) fn run(
             with: with.of(paper.name),
             is_sample: false,
         };
-        let mut kept = Kept::of(
-            environment.cache().as_deref(),
-            paper.name,
-            &settings(&wanted),
-        );
-        let all = measured(paper, &wanted, &mut kept)?;
+        let all = measured(paper, &wanted)?;
         overview.push((paper.name, Counts::of(&all)));
         let (gap, heading) = match (args.format, papers.len()) {
             (ListFormat::Json, _) | (_, 1) => ("", String::new()),
@@ -96,7 +85,6 @@ pub(crate) fn run(
             let claims = paper.claims().map_err(|e| broken(&e))?;
             file.write(page::html(paper.name, &claims.source, &told, &all).as_bytes())?;
         }
-        kept.remove();
     }
     if args.format == ListFormat::Table && overview.len() > 1 {
         let text = format!("\n{}", overview_of(&overview));
@@ -118,17 +106,6 @@ fn knobs(args: &Reproduce, papers: &[Selected]) -> Result<Knobs, Failure> {
         Some(unfit) => Err(Failure::Usage(format!("--with {unfit}"))),
         None => Ok(knobs),
     }
-}
-
-/// The settings that findings depend on, beside the program.
-fn settings(wanted: &Wanted) -> String {
-    let notices: Vec<&str> = wanted.notices.iter().map(|one| one.name()).collect();
-    format!(
-        "{} {} {}",
-        wanted.only.join(","),
-        notices.join(","),
-        wanted.with
-    )
 }
 
 /// A row a paper.
@@ -160,14 +137,8 @@ fn notices(args: &Reproduce) -> Vec<Notice> {
     notices
 }
 
-/// Measures the selected parts of a paper that are not kept.
-fn measured(paper: &Paper, wanted: &Wanted, kept: &mut Kept) -> Result<Reproduction, Failure> {
-    let claims = paper.claims().map_err(|e| broken(&e))?.claims;
-    let known = kept.findings(&claims);
-    if !known.is_empty() {
-        let text = "claims are those of a run that was interrupted";
-        tracing::warn!("{}: {} {text}", paper.name, known.len());
-    }
+/// Measures the selected parts of a paper.
+fn measured(paper: &Paper, wanted: &Wanted) -> Result<Reproduction, Failure> {
     let bar = progress::steps_without_end(paper.name);
     let mut perform = |traces: &_, jobs: Vec<_>| {
         progress::more(&bar, jobs.len() as u64);
@@ -176,9 +147,7 @@ fn measured(paper: &Paper, wanted: &Wanted, kept: &mut Kept) -> Result<Reproduct
             true
         })
     };
-    let all = paper.resume(wanted, known, &mut perform, &mut |finding| {
-        kept.add(finding)
-    });
+    let all = paper.reproduce(wanted, &mut perform);
     bar.finish_and_clear();
     all.map_err(|e| broken(&e))
 }

@@ -16,16 +16,12 @@ use tempfile::TempDir;
 
 use skipped::skipped;
 
-/// In place of the user's cache: nothing can be kept there.
-const NO_FOLDER: &str = "/dev/null";
-
 /// The program with these words as arguments.
 fn lab(arguments: &str) -> Command {
     let mut command = Command::new(cargo_bin!("forerun-lab"));
     command
         .env_remove("COLUMNS")
         .env_remove("FORERUN_LOG")
-        .env("XDG_CACHE_HOME", NO_FOLDER)
         .args(arguments.split_whitespace());
     command
 }
@@ -175,7 +171,6 @@ fn a_report_that_is_interrupted_leaves_nothing() {
     let report = folder.name("out/deep");
     let mut child = Command::new(cargo_bin!("forerun-lab"))
         .args(["reproduce", "kimbrel96", "-o", &report])
-        .env("XDG_CACHE_HOME", NO_FOLDER)
         .stdout(Stdio::null())
         .spawn()
         .unwrap();
@@ -204,56 +199,6 @@ fn a_report_that_is_interrupted_leaves_nothing() {
     }
     let left: Vec<_> = fs::read_dir(folder.path("")).unwrap().collect();
     assert!(left.is_empty(), "{left:?}");
-}
-
-/// K1 is measured at once, K11 takes a minute.
-#[test]
-fn an_interrupted_run_keeps_its_finished_claims_for_the_same_request() {
-    let folder = Folder::new();
-    let reproduce = |only: &str| {
-        let mut command = Command::new(cargo_bin!("forerun-lab"));
-        let words = ["reproduce", "kimbrel96", "--format", "json", "--only", only];
-        command.args(words).env("XDG_CACHE_HOME", folder.path(""));
-        command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        command
-    };
-    let lines = || {
-        let files = fs::read_dir(folder.path("forerun"))
-            .into_iter()
-            .flatten()
-            .flatten();
-        let texts = files.filter_map(|file| fs::read_to_string(file.path()).ok());
-        texts
-            .map(|text| text.lines().filter(|line| !line.is_empty()).count())
-            .sum::<usize>()
-    };
-    let mut child = reproduce("K1,K3,K11").spawn().unwrap();
-    const PAUSE: Duration = Duration::from_millis(1);
-    const BOUND: Duration = Duration::from_secs(600);
-    let looking = Instant::now();
-    while lines() < 2 && looking.elapsed() < BOUND {
-        std::thread::park_timeout(PAUSE);
-    }
-    child.kill().unwrap();
-    child.wait().unwrap();
-    assert_eq!(lines(), 2, "K1 and K3 are complete, K11 is not");
-    // Another request takes nothing over and leaves the file.
-    let other = reproduce("K1").output().unwrap();
-    assert!(
-        other.status.success() && other.stderr.is_empty(),
-        "{other:?}"
-    );
-    assert_eq!(lines(), 2);
-    let mut again = reproduce("K1,K3,K11").spawn().unwrap();
-    let mut said = String::new();
-    let mut stderr = std::io::BufReader::new(again.stderr.take().unwrap());
-    std::io::BufRead::read_line(&mut stderr, &mut said).unwrap();
-    again.kill().unwrap();
-    again.wait().unwrap();
-    assert!(
-        said.contains("kimbrel96: 2 claims are those of a run that was interrupted"),
-        "{said}"
-    );
 }
 
 #[test]
