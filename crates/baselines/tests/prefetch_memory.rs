@@ -91,9 +91,8 @@ impl Rig {
     fn input(&mut self, input: Input) {
         self.now += 1_000_000;
         self.engine.handle(Nanos(self.now), input);
-        loop {
-            match self.engine.poll() {
-                Output::Idle => break,
+        while let Some(output) = self.engine.poll() {
+            match output {
                 Output::Fetch(fetch) => self.outstanding.push(fetch),
                 Output::Serve {
                     read,

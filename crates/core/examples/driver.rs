@@ -99,8 +99,8 @@ impl Driver {
         let now = Nanos(self.started.elapsed().as_nanos() as u64);
         self.engine.handle(now, input);
         let mut answer = None;
-        loop {
-            match self.engine.poll() {
+        while let Some(output) = self.engine.poll() {
+            match output {
                 Output::Fetch(fetch) => {
                     let frame = |block| self.engine.table().find(FILE, block).map(|f| f.frame);
                     let frames = fetch.extent.blocks().filter_map(frame).collect();
@@ -108,15 +108,12 @@ impl Driver {
                     let _ = self.fetches.send((fetch, frames));
                 }
                 Output::Serve { served, .. } => answer = Some(served),
-                Output::Idle => return answer,
-                // Folders are not listed here, so no file is opened ahead; an eviction needs nothing.
+                // Folders are not listed here, so no file is opened ahead.
                 // Reads of memory never hang.
-                Output::Cancel { .. }
-                | Output::Evict(_)
-                | Output::OpenAhead { .. }
-                | Output::CloseAhead { .. } => {}
+                Output::Cancel { .. } | Output::OpenAhead { .. } | Output::CloseAhead { .. } => {}
             }
         }
+        answer
     }
 
     /// Copies the bytes of a fetch into its frames and tells the engine how the fetch ended.

@@ -1,6 +1,6 @@
 //! The engine: inputs in, decisions out, nothing else.
 //!
-//! Drivers call [`Engine::handle`] with one input, then [`Engine::poll`] until [`Output::Idle`].
+//! Drivers call [`Engine::handle`] with one input, then [`Engine::poll`] until there is no output left.
 //! Stages stand in the order a read passes them, and calls go down:
 //! ```text
 //! change    files come and change, readers open and close
@@ -212,7 +212,7 @@ impl Engine {
         self.producers.files.is_some()
     }
 
-    /// Takes one input. Drain [`Engine::poll`] until [`Output::Idle`] before the next. `now` is
+    /// Takes one input. Drain [`Engine::poll`] before the next. `now` is
     /// recorded, stall time is counted with it, and estimates of devices and hinted policies reckon
     /// with how long disks and readers took; nothing else is decided by it. Before time goes on an
     /// [`Engine::is_undecided`] one gets an [`Input::Decide`].
@@ -369,9 +369,9 @@ impl Engine {
         }
     }
 
-    /// The next output of the last input; [`Output::Idle`] once there is none left.
-    pub fn poll(&mut self) -> Output {
-        self.work.out.pop_front().unwrap_or(Output::Idle)
+    /// The next output of the last input; none once all were taken.
+    pub fn poll(&mut self) -> Option<Output> {
+        self.work.out.pop_front()
     }
 
     /// The counters, as of now.

@@ -4,7 +4,7 @@
 //! must give the outputs. Text, because a difference should be read by a person.
 //!
 //! ```text
-//! forerun-journal 4
+//! forerun-journal 5
 //! settings memory_bytes=268435456 block_bytes=4096 detect=ondemand ...
 //! < 0 file 1 device 0 at 0 bytes 104857600
 //! < 0 open 1 file 1
@@ -34,7 +34,7 @@ use crate::settings::{Settings, SettingsError};
 use crate::units::Nanos;
 
 /// First line of every journal; the number is the version of the format.
-pub const MAGIC: &str = "forerun-journal 4";
+pub const MAGIC: &str = "forerun-journal 5";
 
 /// The first word of a journal of any version.
 const NAME: &str = "forerun-journal";
@@ -160,10 +160,9 @@ mod tests {
             "> serve 7 blocks 16",
             "> serve 7 failed 5",
             "> serve 7 end",
-            "> evict file 1 first 0 count 9",
             "> open-ahead 2 entry 0",
             "> close-ahead 5",
-            "> idle",
+            "> cancel 7",
         ];
         for line in lines {
             assert_eq!(
@@ -181,7 +180,7 @@ mod tests {
             "\"x\" where a reader should stand"
         );
         assert_eq!(error("< 0 open 1"), "the line ends where file should stand");
-        assert_eq!(error("> idle -"), "\"-\" after the end of the entry");
+        assert_eq!(error("< 1 decide -"), "\"-\" after the end of the entry");
         assert!(
             error("< 0 device 0 servers 1 switching 0:1 rate 0:0")
                 .contains("rate_bytes_per_second=0")

@@ -14,7 +14,7 @@
 //! Output::Serve <------ the read is tried again <------ complete <------ Input::Completed
 //! ```
 //!
-//! A frame for a new block may cost an old one: *reclaim*, [`Output::Evict`]. Where folders are listed, the files
+//! A frame for a new block may cost an old one: *reclaim*. Where folders are listed, the files
 //! opened next are opened and fetched ahead: [`next_file`]. Where reads are announced, a plan stands in for detect,
 //! depth and reclaim: [`hinted`].
 //!

@@ -265,8 +265,6 @@ pub enum Output {
         /// Its answer.
         served: Served,
     },
-    /// Blocks were given up; they left the table before this was emitted.
-    Evict(Extent),
     /// Open a file ahead of the program that is expected to; [`Input::Ahead`] is the answer.
     OpenAhead {
         /// The folder.
@@ -280,8 +278,6 @@ pub enum Output {
         /// The reader.
         reader: ReaderId,
     },
-    /// Nothing more to do for this input: hand in the next one.
-    Idle,
 }
 
 /// The answer to a read.

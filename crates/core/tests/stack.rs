@@ -28,9 +28,8 @@ impl Driver {
         let mut inputs = vec![input];
         while let Some(input) = inputs.pop() {
             self.engine.handle(Nanos(0), input);
-            loop {
-                match self.engine.poll() {
-                    Output::Idle => break,
+            while let Some(output) = self.engine.poll() {
+                match output {
                     Output::Fetch(fetch) => self.fetches.push(fetch.request),
                     Output::Serve { read, served } => {
                         self.answered += 1;
@@ -39,7 +38,6 @@ impl Driver {
                         }
                     }
                     Output::Cancel { .. }
-                    | Output::Evict(_)
                     | Output::OpenAhead { .. }
                     | Output::CloseAhead { .. } => {}
                 }

@@ -169,15 +169,11 @@ impl EngineState {
             let _ = writeln!(journal, "{}", Entry::Input(now, input.clone()));
         }
         self.engine.handle(now, input);
-        loop {
-            let output = self.engine.poll();
+        while let Some(output) = self.engine.poll() {
             match output {
-                Output::Idle => return,
                 Output::Fetch(fetch) => self.fetch(&fetch),
                 Output::Cancel { request } => self.cancel(request),
                 Output::Serve { read, served } => self.serve(read, served),
-                // The blocks left the table already, and frames need no work.
-                Output::Evict(_) => {}
                 Output::OpenAhead { folder, entry } => self.orders.add(Order::Open(folder, entry)),
                 Output::CloseAhead { reader } => self.orders.add(Order::Close(reader)),
             }

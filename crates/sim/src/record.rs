@@ -121,10 +121,6 @@ impl Digest {
                     Served::End => self.add(u64::MAX),
                 }
             }
-            Output::Evict(extent) => {
-                self.add(4);
-                self.extent(extent);
-            }
             Output::OpenAhead { folder, entry } => {
                 self.add(6);
                 self.add(u64::from(folder.0));
@@ -137,10 +133,6 @@ impl Digest {
             Output::Cancel { request } => {
                 self.add(8);
                 self.add(u64::from(request.0));
-            }
-            Output::Idle => {
-                self.add(5);
-                self.add(u64::MAX);
             }
         }
     }

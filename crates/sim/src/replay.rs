@@ -118,7 +118,6 @@ pub fn replay(journal: impl BufRead) -> Result<Replayed, ReplayError> {
     };
     let mut player = Player {
         engine: Engine::new(settings).map_err(settings_error)?,
-        drained: true,
         input: String::new(),
         input_line: 2,
         replayed: Replayed::default(),
@@ -150,7 +149,6 @@ pub(crate) fn settings<R: BufRead>(lines: &mut Lines<R>) -> Result<Settings, Rep
 
 struct Player {
     engine: Engine,
-    drained: bool,
     input: String,
     input_line: u64,
     replayed: Replayed,
@@ -176,24 +174,17 @@ impl Player {
                 self.input.clone_from(&lines.text);
                 self.input_line = lines.line;
                 self.engine.handle(now, input);
-                self.drained = false;
                 Ok(())
             }
             Entry::Output(expected) => self.compare(lines, expected),
         }
     }
 
-    /// The engine was drained by the journal: by an input, or by the end.
+    /// The journal has all outputs of the input before.
     fn drain<R: BufRead>(&mut self, lines: &Lines<R>) -> Result<(), ReplayError> {
-        if self.drained {
-            return Ok(());
-        }
         match self.engine.poll() {
-            Output::Idle => {
-                self.drained = true;
-                Ok(())
-            }
-            got => Err(self.difference(lines, &got.to_string())),
+            None => Ok(()),
+            Some(got) => Err(self.difference(lines, &got.to_string())),
         }
     }
 
@@ -202,16 +193,16 @@ impl Player {
         lines: &Lines<R>,
         expected: Output,
     ) -> Result<(), ReplayError> {
-        if self.drained {
-            return Err(self.difference(lines, "nothing more"));
+        match self.engine.poll() {
+            None => Err(self.difference(lines, "nothing more")),
+            Some(got) if got != expected => {
+                Err(self.difference(lines, &Entry::Output(got).to_string()))
+            }
+            Some(_) => {
+                self.replayed.outputs += 1;
+                Ok(())
+            }
         }
-        let got = self.engine.poll();
-        if got != expected {
-            return Err(self.difference(lines, &Entry::Output(got).to_string()));
-        }
-        self.replayed.outputs += 1;
-        self.drained = matches!(got, Output::Idle);
-        Ok(())
     }
 
     fn difference<R: BufRead>(&self, lines: &Lines<R>, got: &str) -> ReplayError {
@@ -225,8 +216,7 @@ impl Player {
     }
 
     fn end(mut self, is_cut: bool) -> Replayed {
-        let drained = self.drained || matches!(self.engine.poll(), Output::Idle);
-        self.replayed.complete = drained && !is_cut;
+        self.replayed.complete = self.engine.poll().is_none() && !is_cut;
         self.replayed
     }
 }

@@ -11,8 +11,8 @@
 //!              /                    \
 //!   reader: hit path on the table    completion
 //!              \                    /
-//!          later queue drained, then Engine::handle, then poll until idle:
-//!          Fetch -> device     Serve -> reader wakes     Evict -> journal
+//!          later queue drained, then Engine::handle, then poll until there is no output:
+//!          Fetch -> device     Serve -> reader wakes
 //!                             |
 //!          nothing else happens now: Decide, if the engine is undecided
 //! ```

@@ -601,7 +601,7 @@ mod tests {
         let at = |name: &str| folder.path().join(name);
         for (name, content, is_replaced) in [
             ("empty", "", true),
-            ("present", "forerun-journal 4\nsettings", true),
+            ("present", "forerun-journal 5\nsettings", true),
             ("older", "forerun-journal 1\n", true),
             ("film", "\0\0\0\u{18}ftyp", false),
             ("short", "forerun", false),

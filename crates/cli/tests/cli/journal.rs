@@ -81,14 +81,13 @@ fn a_changed_decision_is_shown_with_its_line() {
         .unwrap();
     let changed = folder.file(
         "changed",
-        text.replacen(fetch, "> evict file 0 first 1 count 1", 1)
-            .as_bytes(),
+        text.replacen(fetch, "> serve 7 end", 1).as_bytes(),
     );
     forerun(&format!("replay {changed}"))
         .code(1)
         .stdout_eq("")
         .stderr_eq(format!(
-            "forerun: {changed}: line {} differs\n  journal: > evict file 0 first 1 count 1\n  \
+            "forerun: {changed}: line {} differs\n  journal: > serve 7 end\n  \
          engine:  {fetch}\n  after line [..]: < 0 read [..]\n",
             line + 1,
         ));
@@ -105,10 +104,10 @@ fn what_is_no_journal_is_bad_input_with_its_line() {
     let cases = [
         (String::new(), "line 1: not a journal[..]"),
         ("hello\n".to_owned(), "line 1: not a journal[..]"),
-        ("forerun-journal 4\n".to_owned(), "line 2: [..]"),
+        ("forerun-journal 5\n".to_owned(), "line 2: [..]"),
         (
-            text.replacen("forerun-journal 4", "forerun-journal 3", 1),
-            "line 1: a journal of version \"3\"[..]",
+            text.replacen("forerun-journal 5", "forerun-journal 4", 1),
+            "line 1: a journal of version \"4\"[..]",
         ),
         (
             text.replacen("detect=", "detects=", 1),

@@ -186,7 +186,7 @@ fn a_mount_that_fails_leaves_its_files_as_they_were() {
     let path = |name: &str| folder.path().join(name).display().to_string();
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let taken = taken.local_addr().unwrap().to_string();
-    let journal = "forerun-journal 4\nof before\n";
+    let journal = "forerun-journal 5\nof before\n";
     fs::write(path("old"), journal).unwrap();
     for flags in [
         ["--metrics", "1.2.3.4:1"],

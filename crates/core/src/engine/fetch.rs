@@ -16,7 +16,6 @@ use crate::detect::Window;
 use crate::hinted::BlockNo;
 use crate::known;
 use crate::layout::PlaceOnDevice;
-use crate::protocol::Output;
 use crate::queues::{Class, Device, Request, Want, Wanted};
 use crate::table::{Frame, flag};
 use crate::units::{Block, DeviceId, Extent, FileId, ReaderId, RequestId, saturate};
@@ -281,26 +280,11 @@ impl Engine {
 
     /// The block of this frame leaves the table.
     pub(super) fn evict(&mut self, frame: Frame) {
-        let (file, block) = self.memory.table.holds(frame);
         if self.memory.table.flags(frame) & flag::UNREAD != 0 {
             self.ledger.resident_unused -= 1;
             self.ledger.evicted_unused += 1;
         }
         self.ledger.evicted += 1;
         self.memory.table.remove(frame);
-        self.tell_evicted(file, block);
-    }
-
-    /// One `Evict` for a run of blocks given up together.
-    fn tell_evicted(&mut self, file: FileId, block: Block) {
-        if let Some(Output::Evict(run)) = self.work.out.back_mut()
-            && run.file == file
-            && run.end() == u64::from(block.0)
-        {
-            run.count += 1;
-            return;
-        }
-        let run = Extent::new(file, block, 1);
-        self.work.out.push_back(Output::Evict(run));
     }
 }

@@ -97,9 +97,8 @@ impl Rig {
         }
         self.now += 1_000_000;
         self.engine.handle(Nanos(self.now), input);
-        loop {
-            match self.engine.poll() {
-                Output::Idle => break,
+        while let Some(output) = self.engine.poll() {
+            match output {
                 Output::Fetch(fetch) => {
                     for block in fetch.extent.blocks() {
                         let new = self.in_flight.insert((fetch.extent.file, block));
@@ -115,7 +114,7 @@ impl Rig {
                     self.served.push(read);
                 }
                 Output::Cancel { request } => self.cancelled.push(request),
-                Output::Serve { .. } | Output::Evict(_) => {}
+                Output::Serve { .. } => {}
                 Output::OpenAhead { folder, entry } => self.asked.push((folder, entry)),
                 // As a driver that never gets to it: all are closed in the end.
                 Output::CloseAhead { .. } => {}

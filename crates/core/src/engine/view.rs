@@ -156,14 +156,12 @@ mod tests {
     /// Hands in an input; the fetches it caused.
     fn handle(engine: &mut Engine, input: Input) -> Vec<crate::Fetch> {
         engine.handle(Nanos(0), input);
-        let mut fetches = Vec::new();
-        loop {
-            match engine.poll() {
-                Output::Idle => return fetches,
-                Output::Fetch(fetch) => fetches.push(fetch),
-                _ => {}
-            }
-        }
+        let outputs = core::iter::from_fn(|| engine.poll());
+        let fetches = outputs.filter_map(|output| match output {
+            Output::Fetch(fetch) => Some(fetch),
+            _ => None,
+        });
+        fetches.collect()
     }
 
     #[test]

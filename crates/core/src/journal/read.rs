@@ -181,7 +181,6 @@ impl Words<'_> {
                 read: ReadId(self.number("a read")?),
                 served: self.served()?,
             },
-            "evict" => Output::Evict(self.extent()?),
             "open-ahead" => Output::OpenAhead {
                 folder: FolderId(self.number("a folder")?),
                 entry: self.field("entry")?,
@@ -189,7 +188,6 @@ impl Words<'_> {
             "close-ahead" => Output::CloseAhead {
                 reader: ReaderId(self.number("a reader")?),
             },
-            "idle" => Output::Idle,
             other => return Err(unexpected(EXPECTED, other)),
         })
     }

@@ -134,10 +134,8 @@ impl Display for Output {
             }
             Self::Cancel { request } => write!(f, "cancel {request}"),
             Self::Serve { read, served } => write!(f, "serve {read} {served}"),
-            Self::Evict(extent) => write!(f, "evict {extent}"),
             Self::OpenAhead { folder, entry } => write!(f, "open-ahead {folder} entry {entry}"),
             Self::CloseAhead { reader } => write!(f, "close-ahead {reader}"),
-            Self::Idle => f.write_str("idle"),
         }
     }
 }

@@ -224,9 +224,8 @@ impl Driver<'_> {
     /// Carries out the outputs. Returns their number.
     fn carry_out(&mut self) -> u32 {
         let mut outputs = 0;
-        loop {
-            match self.engine.poll() {
-                Output::Idle => return outputs,
+        while let Some(output) = self.engine.poll() {
+            match output {
                 Output::Fetch(fetch) => {
                     let file = fetch.extent.file;
                     let version = (file, self.versions.get(&file).copied().unwrap_or(0));
@@ -244,7 +243,7 @@ impl Driver<'_> {
                     self.answered.push(read);
                 }
                 Output::Cancel { request } => self.cancelled.push(request),
-                Output::Serve { .. } | Output::Evict(_) => {}
+                Output::Serve { .. } => {}
                 Output::OpenAhead { folder, entry } => {
                     let place = (folder, entry);
                     let is_known = self.folders.asked.contains(&place);
@@ -260,6 +259,7 @@ impl Driver<'_> {
             outputs += 1;
             assert!(outputs < OUTPUTS_MAX, "outputs without end");
         }
+        outputs
     }
 
     /// Gives up every other fetch that is to be given up; drivers cannot do so with all.

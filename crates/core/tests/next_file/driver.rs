@@ -102,16 +102,15 @@ impl Driver {
     pub(crate) fn input(&mut self, input: Input) {
         self.engine.handle(Nanos(0), input);
         let mut batch = Vec::new();
-        loop {
-            match self.engine.poll() {
-                Output::Idle => break,
+        while let Some(output) = self.engine.poll() {
+            match output {
                 Output::Fetch(fetch) => {
                     self.fetches.push(fetch);
                     self.sent.push(fetch);
                 }
                 Output::OpenAhead { entry, .. } => batch.push(entry),
                 Output::CloseAhead { reader } => self.closed.push(reader),
-                Output::Cancel { .. } | Output::Serve { .. } | Output::Evict(_) => {}
+                Output::Cancel { .. } | Output::Serve { .. } => {}
             }
         }
         if !batch.is_empty() {

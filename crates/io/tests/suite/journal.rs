@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use forerun_baselines::{METHODS, PRESETS};
 use forerun_core::journal::{self, Entry};
-use forerun_core::{Bytes, Engine, Nanos, Output, preset};
+use forerun_core::{Bytes, Engine, Nanos, preset};
 use forerun_io::{BackendChoice, Clock, Config, Driver, Error, FaultPlan, Reader};
 
 use crate::page::Page;
@@ -72,13 +72,13 @@ fn replay(text: &str) -> usize {
         count += 1;
         match line.parse().unwrap() {
             Entry::Input(now, input) => {
-                assert_eq!(engine.poll(), Output::Idle, "before line {count}");
+                assert_eq!(engine.poll(), None, "before line {count}");
                 engine.handle(now, input);
             }
-            Entry::Output(output) => assert_eq!(engine.poll(), output, "line {count}"),
+            Entry::Output(output) => assert_eq!(engine.poll(), Some(output), "line {count}"),
         }
     }
-    assert_eq!(engine.poll(), Output::Idle);
+    assert_eq!(engine.poll(), None);
     assert_eq!(engine.ledger().refused_inputs, 0);
     count
 }

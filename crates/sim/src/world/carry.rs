@@ -37,19 +37,13 @@ impl World<'_, '_> {
         self.count()?;
         self.record.entry(&Entry::Input(self.now, input.clone()));
         self.engine.handle(self.now, input);
-        loop {
-            let output = self.engine.poll();
+        while let Some(output) = self.engine.poll() {
             self.digest.decide(self.now, &output);
-            if output == Output::Idle {
-                self.run_errands()?;
-                return self.tell_congestion();
-            }
             self.count()?;
             self.record.entry(&Entry::Output(output));
             match output {
                 Output::Fetch(fetch) => self.fetch(&fetch)?,
                 Output::Serve { read, served } => self.serve(read, served)?,
-                Output::Evict(extent) => self.keep(self.guard.evicted(&extent))?,
                 Output::OpenAhead { folder, entry } => {
                     let folder = folder.0;
                     self.note(Errand::Open(Visit { folder, entry }), &output)?;
@@ -57,9 +51,10 @@ impl World<'_, '_> {
                 Output::CloseAhead { reader } => self.note(Errand::Close(reader), &output)?,
                 // A device that is simulated answers every request.
                 Output::Cancel { .. } => {}
-                Output::Idle => return Ok(()),
             }
         }
+        self.run_errands()?;
+        self.tell_congestion()
     }
 
     /// Tells the engine of queues that are congested by now, or no longer.

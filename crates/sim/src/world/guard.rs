@@ -1,6 +1,6 @@
 //! The guard: the rules of an engine, checked on every output.
 //!
-//! The world shows it each fetch, completion, answer and eviction. It keeps the extents in flight
+//! The world shows it each fetch, completion and answer. It keeps the extents in flight
 //! in an ordered map by (file, first block), so that only overlap with the neighbours needs a
 //! check. The rules:
 //!
@@ -8,7 +8,6 @@
 //!   filling, and **no block is fetched twice at once**;
 //! - a served block is resident and not filling;
 //! - an error is shown only where a fetch of that very block has just failed with it;
-//! - a block in flight is not evicted;
 //! - at the end nothing is in flight, and no frame is pinned or waits to be filled.
 
 use std::collections::{BTreeMap, btree_map};
@@ -117,16 +116,6 @@ impl Guard {
                 "error {error} for block {block} of file {file}, which did not fail"
             )),
         }
-    }
-
-    /// Blocks are given up.
-    pub(super) fn evicted(&self, extent: &Extent) -> Rule {
-        if self.overlaps(extent) {
-            return Err(format!(
-                "eviction of {extent} while part of it is in flight"
-            ));
-        }
-        Ok(())
     }
 
     /// Whether part of the extent is in flight. Those in flight do not overlap, so only the last

@@ -185,10 +185,7 @@ fn a_request_that_is_never_answered_holds_up_no_other_for_ever() {
     let mut engine = Engine::new(settings.unwrap()).unwrap();
     let fetches = |engine: &mut Engine, now, input| {
         engine.handle(Nanos(now), input);
-        let outputs = core::iter::from_fn(|| match engine.poll() {
-            Output::Idle => None,
-            output => Some(output),
-        });
+        let outputs = core::iter::from_fn(|| engine.poll());
         outputs
             .filter(|output| matches!(output, Output::Fetch(_)))
             .count()
