@@ -193,12 +193,6 @@ impl Engine {
         self.queues.is_held_up(now, self.reads.starving() > 0)
     }
 
-    /// Whether anything is announced, so that [`Input::Computed`] is worth while.
-    #[must_use]
-    pub fn has_plan(&self) -> bool {
-        self.producers.plan.is_some()
-    }
-
     /// Whether a method decides by the time that programs compute, so that [`Input::CpuTime`] is
     /// worth while: some times a second, for readers whose time has changed.
     #[must_use]
@@ -255,7 +249,6 @@ impl Engine {
                 count,
                 more,
             } => self.hint(reader, first, count, more),
-            Input::Computed { reader, time } => self.computed(reader, time),
             Input::CpuTime { reader, time } => self.cpu_time(reader, time),
             Input::Decide => {
                 self.write_off_hung();

@@ -63,10 +63,8 @@ pub(crate) struct Plan {
     unit: u32,
     /// Most references.
     hints_max: u32,
-    /// When a reader last was served ..
+    /// When a reader last was served.
     served: Nanos,
-    /// .. and how long it computed since, if its driver said so.
-    computed: Option<Nanos>,
     /// Hints follow at once; nothing is decided before they are here.
     is_unfinished: bool,
 }
@@ -110,7 +108,6 @@ impl Plan {
             unit,
             hints_max,
             served: Nanos(0),
-            computed: None,
             is_unfinished: false,
         };
         plan.allow();

@@ -101,15 +101,6 @@ pub enum Input {
         /// Whether another hint follows at once: nothing is decided by this one before that.
         more: bool,
     },
-    /// How long a reader computed between the answer it got last and the read that comes next,
-    /// where its driver knows that better than the clock: the driver's work for fetches meanwhile
-    /// is no part of it. Ignored if nothing is announced.
-    Computed {
-        /// The reader.
-        reader: ReaderId,
-        /// For how long.
-        time: Nanos,
-    },
     /// How much processor time the program behind a reader has used, since any beginning. A reclaim
     /// method may take it for the chance that the program had to access a stream
     /// ([`crate::Engine::uses_cpu_time`]). Time that runs backward stands still.

@@ -27,7 +27,7 @@ use super::Engine;
 use crate::budget::Shares;
 use crate::plan::{HINT_BYTES, Plan};
 use crate::reclaim::Event;
-use crate::units::{Block, Extent, FileId, Nanos, ReaderId, saturate};
+use crate::units::{Block, Extent, FileId, ReaderId, saturate};
 
 /// References are refused when their bookkeeping would take more than this part of the memory.
 const HINTS_PART: u64 = 8;
@@ -55,15 +55,6 @@ impl Engine {
         let memory = self.setup.settings.memory.0;
         let fit = memory / HINTS_PART / HINT_BYTES.unsigned_abs();
         saturate(fit).min(Plan::HINTS_MAX)
-    }
-
-    /// How long a reader computed.
-    pub(super) fn computed(&mut self, reader: ReaderId, time: Nanos) -> Option<()> {
-        self.readers.reader(reader)?;
-        if let Some(plan) = &mut self.producers.plan {
-            plan.set_computed(time);
-        }
-        Some(())
     }
 
     /// A reader will read these blocks next after the blocks hinted before. The last hint ends its

@@ -349,10 +349,6 @@ fn step() -> impl Strategy<Value = Step> {
             bytes
         })),
         10 => Just(Step::Input(Input::Decide)),
-        2 => (0..9u32, any::<u64>()).prop_map(|(reader, time)| Step::Input(Input::Computed {
-            reader: ReaderId(reader),
-            time: Nanos(time),
-        })),
         2 => (0..9u32, any::<u64>()).prop_map(|(reader, time)| Step::Input(Input::CpuTime {
             reader: ReaderId(reader),
             time: Nanos(time),

@@ -75,10 +75,6 @@ impl Words<'_> {
                 count: self.field("count")?,
                 more: self.flag("more", "last")?,
             },
-            "computed" => Input::Computed {
-                reader: ReaderId(self.number("a reader")?),
-                time: Nanos(self.field("time")?),
-            },
             "cpu" => Input::CpuTime {
                 reader: ReaderId(self.number("a reader")?),
                 time: Nanos(self.field("time")?),

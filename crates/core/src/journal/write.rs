@@ -86,7 +86,6 @@ impl Display for Input {
                 let kind = if *more { "more" } else { "last" };
                 write!(f, "hint {reader} first {first} count {count} {kind}")
             }
-            Self::Computed { reader, time } => write!(f, "computed {reader} time {time}"),
             Self::CpuTime { reader, time } => write!(f, "cpu {reader} time {time}"),
             Self::Decide => f.write_str("decide"),
             Self::Completed { request, outcome } => write!(f, "completed {request} {outcome}"),

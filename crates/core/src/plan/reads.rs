@@ -44,8 +44,7 @@ impl Plan {
         self.trust.grow();
         self.allow();
         self.hands.take(reader, piece);
-        let computed = self.computed.take();
-        let compute = computed.unwrap_or(now.since(self.served));
+        let compute = now.since(self.served);
         made_sense(self.planner.kept(piece, true));
         made_sense(self.planner.asked(piece, compute));
         self.served = now;
@@ -113,11 +112,6 @@ impl Plan {
             self.let_go(piece);
         }
         self.is_to_be_read(piece)
-    }
-
-    /// How long a reader computed before the read that comes.
-    pub(crate) fn set_computed(&mut self, time: Nanos) {
-        self.computed = Some(time);
     }
 
     /// A reader was served: from here on it computes.

@@ -256,10 +256,6 @@ pub(crate) fn event(draw: &mut Draw<'_>, block_bytes: u64) -> Event {
             read: ReadId(draw.word()),
         },
         31 | 32 => Input::Decide,
-        33 => Input::Computed {
-            reader: reader(draw),
-            time: Nanos(draw.any()),
-        },
         44 if draw.flag() => Input::Congested {
             device: device(draw),
             is_congested: draw.flag(),
@@ -270,7 +266,7 @@ pub(crate) fn event(draw: &mut Draw<'_>, block_bytes: u64) -> Event {
         },
         34 | 35 => listing(draw),
         36 | 37 => folders(draw),
-        38 | 39 => return walk(draw),
+        33 | 38 | 39 => return walk(draw),
         40..=43 => return Event::Opened(draw.short() as usize, draw.below(5) > 0),
         _ => far(draw),
     };

@@ -79,7 +79,6 @@ fn name(input: &Input) -> &'static str {
         Input::Touch { .. } => "touch",
         Input::Hits { .. } => "hits",
         Input::Hint { .. } => "hint",
-        Input::Computed { .. } => "computed",
         Input::CpuTime { .. } => "cpu",
         Input::Decide => "decide",
         Input::Completed { .. } => "completed",
@@ -396,7 +395,7 @@ impl Driver<'_> {
         self.settle();
         // With a plan, a piece may be asked for whose reader never comes back for it.
         assert!(
-            !self.engine.wants_releases() || self.engine.has_plan(),
+            !self.engine.wants_releases() || self.engine.ledger().hints > 0,
             "a read waits for memory, which is free"
         );
         for reader in (0..READERS).chain(CROWD..CROWD + self.crowds).map(ReaderId) {

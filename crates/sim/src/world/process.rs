@@ -368,7 +368,6 @@ impl World<'_, '_> {
         }
         self.drain()?;
         self.end_instant()?;
-        self.tell_computed(reader)?;
         let (read, opener) = (self.number_read(reader), self.opener(reader));
         let one = &mut self.readers[reader];
         self.files[one.file].last_reader = Some(reader);
@@ -426,17 +425,6 @@ impl World<'_, '_> {
             true => self.decide(),
             false => Ok(()),
         }
-    }
-
-    /// Reports a reader's computing time to the engine if the driver's work hides that from the
-    /// clock.
-    fn tell_computed(&mut self, reader: usize) -> Result<(), WorldError> {
-        let one = &self.readers[reader];
-        if self.driver_per_fetch.0 == 0 || !self.engine.has_plan() {
-            return Ok(());
-        }
-        let (reader, time) = (self.opener(reader), one.thought);
-        self.handle(Input::Computed { reader, time })
     }
 
     /// Reports the processor time of readers to the engine, with each timer tick.

@@ -152,8 +152,6 @@ pub(super) struct Reader<'a> {
     pub(super) free_at: Nanos,
     /// Time at which it goes on, unless it waits.
     pub(super) wake: Nanos,
-    /// Think time before the read it makes.
-    pub(super) thought: Nanos,
     /// Computing counted before it began.
     waited: Nanos,
     /// Processor time of all its bursts, that under way included.
@@ -192,7 +190,6 @@ impl<'a> Reader<'a> {
             plain_hits: 0,
             free_at: Nanos(0),
             wake: Nanos(0),
-            thought: Nanos(0),
             waited: Nanos(0),
             bursts: Nanos(0),
             cpu_told: Nanos(0),
@@ -247,7 +244,6 @@ impl<'a> Reader<'a> {
         let ready = now.max(self.free_at);
         let begin = processors.begin(ready, step.think);
         self.state = State::Thinking(step);
-        self.thought = step.think;
         self.report.idle.0 = self.report.idle.0.saturating_add(begin.since(ready).0);
         self.report.compute.0 = self.report.compute.0.saturating_add(step.think.0);
         self.bursts.0 = self.bursts.0.saturating_add(step.think.0);
