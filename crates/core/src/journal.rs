@@ -15,15 +15,15 @@
 //!
 //! A line with `<` is an input with its time, one with `>` an output; an entry of a folder is its
 //! rank by name, its inode number and its bytes (0: not known). An [`Entry`] is written by
-//! its `Display` (`journal/write.rs`) and read by its `FromStr` (`journal/read.rs`, word by word:
-//! `journal/words.rs`); here stand the head and the errors of a line.
+//! its `Display` and read by its `FromStr`, both from one table (`journal/lines.rs`); here stand the head and the
+//! errors of a line.
 //!
 //! It does not record data bytes, nor anything of the driver's own (threads, system calls).
 
+mod lines;
+mod parts;
 mod places;
-mod read;
 mod words;
-mod write;
 
 use alloc::string::String;
 use core::fmt;

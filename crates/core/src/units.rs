@@ -18,6 +18,14 @@ macro_rules! quantity {
             }
         }
 
+        impl core::str::FromStr for $name {
+            type Err = <$inner as core::str::FromStr>::Err;
+
+            fn from_str(text: &str) -> Result<Self, Self::Err> {
+                text.parse().map(Self)
+            }
+        }
+
         impl From<$inner> for $name {
             fn from(value: $inner) -> Self {
                 Self(value)

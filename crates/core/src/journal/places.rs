@@ -10,57 +10,56 @@ use alloc::vec::Vec;
 use core::fmt::{self, Formatter};
 
 use super::LineError;
+use super::parts::{Line, list, points};
 use super::words::{Words, three, unexpected};
-use super::write::{list, points};
 use crate::layout::{self, Array, MappedExtent, Placement};
 use crate::spec::Choice;
 use crate::units::{Bytes, DeviceId};
 
-pub(super) fn write(f: &mut Formatter<'_>, placement: &Placement) -> fmt::Result {
-    let Placement { arrays, extents } = placement;
-    if let [array] = &arrays[..]
-        && let [(device, location)] = array.members[..]
-        && *placement == Placement::linear(device, location)
-    {
-        return write!(f, "device {device} at {location}");
+impl Line for Placement {
+    fn write(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Self { arrays, extents } = self;
+        if let [array] = &arrays[..]
+            && let [(device, location)] = array.members[..]
+            && *self == Self::linear(device, location)
+        {
+            return write!(f, "device {device} at {location}");
+        }
+        for (i, Array { layout, members }) in arrays.iter().enumerate() {
+            let space = if i == 0 { "" } else { " " };
+            write!(f, "{space}layout {layout} members ")?;
+            points(f, members.iter().map(|(on, at)| (on.0.into(), at.0)))?;
+        }
+        if extents.is_empty() {
+            return Ok(());
+        }
+        f.write_str(" extents ")?;
+        list(f, extents, |f, MappedExtent { offset, array, at }| {
+            write!(f, "{offset}:{array}:{at}")
+        })
     }
-    for (i, Array { layout, members }) in arrays.iter().enumerate() {
-        let space = if i == 0 { "" } else { " " };
-        write!(f, "{space}layout {layout} members ")?;
-        points(f, members.iter().map(|(on, at)| (on.0.into(), at.0)))?;
-    }
-    if extents.is_empty() {
-        return Ok(());
-    }
-    f.write_str(" extents ")?;
-    list(f, extents, |f, MappedExtent { offset, array, at }| {
-        write!(f, "{offset}:{array}:{at}")
-    })
-}
 
-impl Words<'_> {
-    pub(super) fn placement(&mut self) -> Result<Placement, LineError> {
+    fn read(words: &mut Words<'_>) -> Result<Self, LineError> {
         const EXPECTED: &str = "device or layout";
-        match self.word(EXPECTED)? {
-            "device" => {
-                let device = DeviceId(self.number("device")?);
-                Ok(Placement::linear(device, Bytes(self.field("at")?)))
-            }
+        match words.word(EXPECTED)? {
+            "device" => Ok(Self::linear(words.number("device")?, words.field("at")?)),
             "layout" => {
-                let mut arrays = Vec::from([self.array()?]);
-                while self.follows("layout") {
-                    arrays.push(self.array()?);
+                let mut arrays = Vec::from([words.array()?]);
+                while words.follows("layout") {
+                    arrays.push(words.array()?);
                 }
-                let extents = match self.follows("extents") {
-                    true => self.extents()?,
+                let extents = match words.follows("extents") {
+                    true => words.extents()?,
                     false => Vec::new(),
                 };
-                Ok(Placement { arrays, extents })
+                Ok(Self { arrays, extents })
             }
             other => Err(unexpected(EXPECTED, other)),
         }
     }
+}
 
+impl Words<'_> {
     fn array(&mut self) -> Result<Array, LineError> {
         let word = self.word("a layout")?;
         let layout = Choice::parse("layout", layout::LIST, word)

@@ -1,6 +1,6 @@
 //! The words of a journal line, taken one by one, each as the kind expected there.
 //!
-//! Called by [reading](super::read), which knows the order of the words. A word that is missing or
+//! Called by the [parts](super::parts) of a line. A word that is missing or
 //! another is answered with the kind that was expected. It knows no input and no output.
 
 use alloc::vec::Vec;
