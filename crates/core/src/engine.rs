@@ -271,7 +271,6 @@ impl Engine {
                 entry,
                 reader,
             } => self.answer_ahead(Place { folder, entry }, reader),
-            Input::ForgetFolder { folder } => self.forget_folder(folder),
             Input::Close { reader } => self.close(reader),
             Input::Forget { file } => self.forget(file),
         };

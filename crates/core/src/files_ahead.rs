@@ -240,8 +240,11 @@ impl FilesAhead {
         bytes as i64 - before as i64
     }
 
-    /// A folder was listed.
+    /// A folder was listed; one without entries is not known any more.
     pub(crate) fn list(&mut self, folder: FolderId, entries: Arc<[Entry]>) {
+        if entries.is_empty() {
+            return self.forget(folder);
+        }
         if self.folders.list(folder, entries) {
             self.drop_folder(folder);
         }
@@ -253,7 +256,7 @@ impl FilesAhead {
     }
 
     /// A folder is not known any more.
-    pub(crate) fn forget(&mut self, folder: FolderId) {
+    fn forget(&mut self, folder: FolderId) {
         self.folders.forget(folder);
         self.drop_folder(folder);
     }

@@ -154,7 +154,6 @@ mod tests {
             "< 1700 entered 2 entry 1 reader 4 opener 18446744073709551615",
             "< 1700 ahead 2 entry 0 reader 5",
             "< 1700 ahead 2 entry 0 reader -",
-            "< 1800 forget-folder 2",
             "> fetch 0 device 0 file 1 first 0 count 64 demand",
             "> fetch 1 device 0 file 1 first 64 count 64 ahead",
             "> serve 7 blocks 16",

@@ -136,7 +136,7 @@ pub enum Input {
         memory: Bytes,
     },
     /// A folder was listed: these are its files, in the order of the listing. Replaces the one
-    /// known of it. Refused beyond [`crate::Engine::FOLDER_MAX`] entries; ignored where no method
+    /// known of it; none, where it is gone or its number is wanted for another. Refused beyond [`crate::Engine::FOLDER_MAX`] entries; ignored where no method
     /// predicts files, and the engine may forget a folder at any time.
     Folder {
         /// The folder.
@@ -165,11 +165,6 @@ pub enum Input {
         entry: u32,
         /// Its reader, open already; none if it could not be opened, or the driver would not.
         reader: Option<ReaderId>,
-    },
-    /// A folder is gone, or its number is wanted for another.
-    ForgetFolder {
-        /// The folder.
-        folder: FolderId,
     },
     /// The reader closed the file; its unanswered reads are abandoned.
     Close {

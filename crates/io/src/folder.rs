@@ -184,7 +184,8 @@ impl EngineState {
     }
 
     fn forget_folder(&mut self, folder: FolderId) {
-        self.feed(Input::ForgetFolder { folder });
+        let entries = Arc::default();
+        self.feed(Input::Folder { folder, entries });
         self.folders.remove(folder.0);
     }
 }

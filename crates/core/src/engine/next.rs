@@ -42,14 +42,6 @@ impl Engine {
         Some(())
     }
 
-    pub(super) fn forget_folder(&mut self, folder: FolderId) -> Option<()> {
-        if let Some(files) = &mut self.producers.files {
-            files.forget(folder);
-        }
-        self.end_ahead();
-        Some(())
-    }
-
     pub(super) fn enter(&mut self, place: Place, reader: ReaderId, opener: u64) -> Option<()> {
         self.readers.reader(reader)?;
         let budget = self.budget_ahead(reader);

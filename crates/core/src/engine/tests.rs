@@ -180,7 +180,8 @@ impl Rig {
             });
         }
         for folder in (0..3).map(FolderId) {
-            self.input(Input::ForgetFolder { folder });
+            let entries = Default::default();
+            self.input(Input::Folder { folder, entries });
         }
         for reader in 0..8 {
             self.input(Input::Close {
@@ -364,7 +365,10 @@ fn step() -> impl Strategy<Value = Step> {
             Input::Entered { folder: FolderId(folder), entry, reader: ReaderId(reader), opener }
         )),
         20 => (any::<usize>(), prop::option::of(0..8u32)).prop_map(|(which, r)| Step::Opened(which, r.map(ReaderId))),
-        1 => (0..3u32).prop_map(|folder| Step::Input(Input::ForgetFolder { folder: FolderId(folder) })),
+        1 => (0..3u32).prop_map(|folder| Step::Input(Input::Folder {
+            folder: FolderId(folder),
+            entries: Default::default(),
+        })),
         20 => hint().prop_map(Step::Input),
         3 => touch.prop_map(|(reader, first, count)| Step::Input(Input::Touch {
             reader: ReaderId(reader),

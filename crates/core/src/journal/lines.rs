@@ -103,7 +103,6 @@ lines! { Input, "an input":
         entry: Named("entry"),
         reader: Maybe("reader", "a reader or -"),
     },
-    "forget-folder" => ForgetFolder { folder: Plain("a folder") },
     "close" => Close { reader: Plain("a reader") },
     "forget" => Forget { file: Plain("a file") },
 }

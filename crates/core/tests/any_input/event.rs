@@ -94,7 +94,10 @@ fn walk(draw: &mut Draw<'_>) -> Event {
 fn folders(draw: &mut Draw<'_>) -> Input {
     let (folder, entry) = (folder(draw), u32::from(draw.byte()) % ENTRIES);
     match draw.below(4) {
-        0 => Input::ForgetFolder { folder },
+        0 => Input::Folder {
+            folder,
+            entries: Default::default(),
+        },
         1 => Input::Ahead {
             folder,
             entry,

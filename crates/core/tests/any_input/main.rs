@@ -41,7 +41,7 @@ fn every_input_is_taken_and_refused_and_reads_are_deferred() {
     println!("{seen:?}");
     assert_eq!(
         seen.inputs.len(),
-        21,
+        20,
         "every input there is, reads in three ways"
     );
     for (name, [taken, _]) in &seen.inputs {

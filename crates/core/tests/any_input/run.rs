@@ -89,7 +89,6 @@ fn name(input: &Input) -> &'static str {
         Input::Folder { .. } => "folder",
         Input::Entered { .. } => "entered",
         Input::Ahead { .. } => "ahead",
-        Input::ForgetFolder { .. } => "forget-folder",
         _ => panic!("an input without a name: {input:?}"),
     }
 }
@@ -405,7 +404,8 @@ impl Driver<'_> {
             self.opened(0, false);
         }
         for folder in (0..FOLDERS).map(FolderId) {
-            self.input(Input::ForgetFolder { folder });
+            let entries = Default::default();
+            self.input(Input::Folder { folder, entries });
         }
         for reader in (WALKERS..WALKERS + self.folders.readers).map(ReaderId) {
             self.input(Input::Close { reader });

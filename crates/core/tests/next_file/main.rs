@@ -344,8 +344,9 @@ fn a_folder_that_is_forgotten_leaves_nothing_open() {
     driver.walk(0..10);
     let ahead: Vec<ReaderId> = driver.ahead.values().copied().collect();
     driver.closed.clear();
-    driver.input(Input::ForgetFolder {
+    driver.input(Input::Folder {
         folder: FolderId(0),
+        entries: Default::default(),
     });
     driver.closed.sort();
     let mut expected = ahead;

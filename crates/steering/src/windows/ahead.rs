@@ -146,7 +146,8 @@ impl Windows {
 
     /// A folder is not followed any more.
     pub fn forget_folder(&mut self, now: Nanos, folder: FolderId) {
-        self.feed(now, Input::ForgetFolder { folder });
+        let entries = Arc::default();
+        self.feed(now, Input::Folder { folder, entries });
         let files = self.ahead.files.iter();
         let of = files.filter(|(_, file)| file.place.folder == folder);
         let numbers: Vec<u32> = of.map(|(number, _)| *number).collect();
