@@ -51,8 +51,8 @@ const WINDOW_MAX: u32 = 64;
 #[derive(Debug)]
 pub(crate) struct Plan {
     planner: Planner,
-    pieces: Pieces,
-    hands: Hands,
+    pub(crate) pieces: Pieces,
+    pub(crate) hands: Hands,
     frontier: Frontier,
     trust: Trust,
     /// Memory charged for it.
@@ -60,7 +60,7 @@ pub(crate) struct Plan {
     /// Disks of the planner.
     devices: Vec<DeviceId>,
     /// Most blocks of a piece.
-    unit: u32,
+    pub(crate) unit: u32,
     /// Most references.
     hints_max: u32,
     /// When a reader last was served.
@@ -148,24 +148,9 @@ impl Plan {
         self.pieces.is_empty()
     }
 
-    /// Most blocks of a piece.
-    pub(crate) fn unit(&self) -> u32 {
-        self.unit
-    }
-
     /// Blocks it may hold.
     pub(crate) fn blocks(&self) -> u32 {
         self.board().capacity().saturating_mul(self.unit)
-    }
-
-    /// Where pieces lie.
-    pub(crate) fn pieces(&self) -> &Pieces {
-        &self.pieces
-    }
-
-    /// Pieces that readers use.
-    pub(crate) fn hands(&self) -> &Hands {
-        &self.hands
     }
 
     /// Appends a reference to a piece, at most [`Plan::unit`] long; false if it repeats the last
@@ -241,7 +226,7 @@ impl Plan {
 
     /// The planner may fetch as far ahead as hints are trusted.
     fn allow(&mut self) {
-        self.planner.allow(self.trust.pieces());
+        self.planner.allow(self.trust.pieces);
     }
 
     /// Whether a piece is there or on its way.

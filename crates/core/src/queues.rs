@@ -58,7 +58,7 @@ pub(crate) struct Queues {
     dispatch: Box<dyn Dispatch>,
     /// Each in a place of its own: a tree makes room for eleven at once.
     devices: BTreeMap<DeviceId, Box<Device>>,
-    requests: Requests,
+    pub(crate) requests: Requests,
     measure: Choice<Box<dyn Measure>>,
     /// Most requests of a device, whatever it can work on.
     in_flight_max: u32,
@@ -117,24 +117,6 @@ impl Queues {
         let wanted = self.devices.iter();
         let wanted = wanted.filter(|(_, device)| device.queue.is_wanted());
         wanted.map(|(id, _)| *id).collect()
-    }
-
-    /// A fetch decided; it waits for nothing yet.
-    pub(crate) fn add(&mut self, request: Request) -> RequestId {
-        self.requests.add(request)
-    }
-
-    pub(crate) fn request(&self, id: RequestId) -> Option<&Request> {
-        self.requests.get(id)
-    }
-
-    pub(crate) fn request_mut(&mut self, id: RequestId) -> Option<&mut Request> {
-        self.requests.get_mut(id)
-    }
-
-    /// Numbers of the requests for which `wanted` holds, in ascending order.
-    pub(crate) fn which(&self, wanted: impl Fn(&Request) -> bool) -> Vec<RequestId> {
-        self.requests.which(wanted)
     }
 
     /// Something waits for a device from now on.

@@ -140,7 +140,7 @@ impl OnDemand {
                 .filter(|b| !ahead.cached(*b))
         })?;
         self.is_among =
-            self.bets.is_used() && among::has_memory(ahead) && ends_a_run(marked, limit / 2, ahead);
+            self.bets.is_used && among::has_memory(ahead) && ends_a_run(marked, limit / 2, ahead);
         if self.is_among {
             return self.open(missing, limit, limit.div_ceil(2));
         }

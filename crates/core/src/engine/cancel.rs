@@ -16,7 +16,7 @@ impl Engine {
     /// The blocks of a fetch are wanted no more.
     pub(super) fn orphan(&mut self, id: RequestId) -> Vec<ReadId> {
         let Some(request) = known(
-            self.queues.request_mut(id),
+            self.queues.requests.get_mut(id),
             "a fetch is cancelled while it runs",
         ) else {
             return Vec::new();
@@ -37,7 +37,7 @@ impl Engine {
             frames.push(found.frame);
         }
         if is_sent {
-            if let Some(request) = self.queues.request_mut(id) {
+            if let Some(request) = self.queues.requests.get_mut(id) {
                 request.orphans = frames.into_boxed_slice();
             }
             return waiting;

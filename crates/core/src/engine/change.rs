@@ -106,6 +106,7 @@ impl Engine {
         let mut waiting = Vec::new();
         for id in self
             .queues
+            .requests
             .which(|r| r.extent.file == file && r.orphans.is_empty())
         {
             waiting.append(&mut self.orphan(id));
@@ -183,7 +184,7 @@ impl Engine {
         awaited_from.sort_unstable();
         awaited_from.dedup();
         for request in awaited_from {
-            if let Some(request) = self.queues.request_mut(request) {
+            if let Some(request) = self.queues.requests.get_mut(request) {
                 let waiters = &mut request.waiters;
                 waiters.retain(|waiter| self.reads.get(*waiter).is_some());
             }

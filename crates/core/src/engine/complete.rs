@@ -22,7 +22,7 @@ pub(super) const IN_FLIGHT: &str = "a block in flight is in the table";
 impl Engine {
     pub(super) fn complete(&mut self, id: RequestId, outcome: FetchOutcome) -> Option<()> {
         let now = self.work.now;
-        let request = self.queues.request(id)?;
+        let request = self.queues.requests.get(id)?;
         let (device, sent) = (request.device, request.sent.as_ref()?.sample.sent);
         let before = known(self.queues.device(device), DEVICE)?.ended();
         let (request, is_late) = self.queues.end(id, now, outcome == FetchOutcome::Done)?;

@@ -123,7 +123,7 @@ impl Engine {
         owner: Option<ReaderId>,
         piece: Option<BlockNo>,
     ) -> RequestId {
-        self.queues.add(Request {
+        self.queues.requests.add(Request {
             device: place.device,
             position: place.position.0,
             extent: Extent::new(file, first, 0),
@@ -146,7 +146,8 @@ impl Engine {
         asked: bool,
         marked: bool,
     ) {
-        let Some(request) = known(self.queues.request_mut(id), "an open request exists") else {
+        let Some(request) = known(self.queues.requests.get_mut(id), "an open request exists")
+        else {
             return;
         };
         request.extent.count += 1;
@@ -180,7 +181,7 @@ impl Engine {
     pub(super) fn close_request(&mut self, id: Option<RequestId>) {
         let Some(id) = id else { return };
         self.memory.charge(REQUEST_BYTES);
-        let Some(request) = self.queues.request(id) else {
+        let Some(request) = self.queues.requests.get(id) else {
             return;
         };
         let want = Want {

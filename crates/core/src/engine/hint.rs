@@ -43,7 +43,7 @@ impl Engine {
         let plan = self.producers.plan.as_ref();
         let plan = plan.filter(|plan| !self.is_outgrown(plan, blocks));
         let (unit, room) = match plan {
-            Some(plan) => (plan.unit(), plan.room()),
+            Some(plan) => (plan.unit, plan.room()),
             None => (self.unit_for(blocks), self.hints_max()),
         };
         Some(blocks.div_ceil(unit) <= room)
@@ -112,7 +112,7 @@ impl Engine {
     fn append_run(&mut self, extent: Extent) -> Option<()> {
         self.begin_plan(extent.count)?;
         let plan = self.producers.plan.as_mut()?;
-        let pieces = extent.count.div_ceil(plan.unit());
+        let pieces = extent.count.div_ceil(plan.unit);
         if pieces > plan.room() {
             return None;
         }
@@ -131,7 +131,7 @@ impl Engine {
             let place = self.place(extent.file, first)?;
             let run = self.run_of(&place);
             let plan = self.producers.plan.as_mut()?;
-            let count = left.min(plan.unit()).min(run);
+            let count = left.min(plan.unit).min(run);
             let piece = Extent::new(extent.file, first, count);
             if plan.hint(piece, place.device)? {
                 self.ledger.hints += 1;
@@ -173,7 +173,7 @@ impl Engine {
 
     /// A plan that was read to its end begins anew for hints of longer runs than its pieces are.
     fn is_outgrown(&self, plan: &Plan, first: u32) -> bool {
-        plan.is_over() && self.unit_for(first) > plan.unit()
+        plan.is_over() && self.unit_for(first) > plan.unit
     }
 
     /// The frames of a plan that begins now.
@@ -194,8 +194,12 @@ impl Engine {
             return false;
         };
         self.memory.charge(-plan.charged);
-        for id in self.queues.which(|request| request.piece.is_some()) {
-            if let Some(request) = self.queues.request_mut(id) {
+        for id in self
+            .queues
+            .requests
+            .which(|request| request.piece.is_some())
+        {
+            if let Some(request) = self.queues.requests.get_mut(id) {
                 request.piece = None;
             }
         }
@@ -215,10 +219,10 @@ impl Engine {
         let (extents, open) = plan.forget(file);
         self.ledger.hints_dropped += open;
         self.ledger.hints_open -= open;
-        let called_off = self.queues.which(|request| {
+        let called_off = self.queues.requests.which(|request| {
             let is_gone = request
                 .piece
-                .is_some_and(|piece| plan.pieces().is_gone(piece));
+                .is_some_and(|piece| plan.pieces.is_gone(piece));
             is_gone && request.sent.is_none() && request.waiters.is_empty()
         });
         let is_empty = plan.is_empty();

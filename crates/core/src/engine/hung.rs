@@ -39,7 +39,7 @@ impl Engine {
     /// A request hangs: the driver gives it up where it holds more than the block that is needed to see whether
     /// its file answers again.
     fn call_back(&mut self, request: RequestId) {
-        let Some(hung) = self.queues.request_mut(request) else {
+        let Some(hung) = self.queues.requests.get_mut(request) else {
             return;
         };
         if let Some(sent) = &mut hung.sent

@@ -133,7 +133,8 @@ impl Rig {
         let orphan = self
             .engine
             .queues
-            .request(fetch.request)
+            .requests
+            .get(fetch.request)
             .is_some_and(|request| !request.orphans.is_empty());
         if !orphan {
             for block in fetch.extent.blocks() {

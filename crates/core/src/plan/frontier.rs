@@ -26,7 +26,7 @@ const NOWHERE: u32 = u32::MAX;
 #[derive(Debug)]
 pub(super) struct Frontier {
     place: u32,
-    window: u32,
+    pub(super) window: u32,
     /// Strays in a row, and the earliest place of them.
     strays: u32,
     stray: u32,
@@ -41,11 +41,6 @@ impl Frontier {
             strays: 0,
             stray: NOWHERE,
         }
-    }
-
-    /// How many places readers may be from each other, on either side.
-    pub(super) fn window(&self) -> u32 {
-        self.window
     }
 
     /// Whether a read at a place of the order is no stray.

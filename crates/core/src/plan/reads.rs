@@ -56,7 +56,7 @@ impl Plan {
     pub(crate) fn hold(&mut self, piece: BlockNo) {
         let stays = self.has(piece);
         let no_longer = match stays {
-            true => self.hands.keep(piece, self.frontier.window()),
+            true => self.hands.keep(piece, self.frontier.window),
             false => Some(piece),
         };
         if !stays {

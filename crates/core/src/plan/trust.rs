@@ -21,7 +21,7 @@ const STEP: u32 = 2;
 /// See the [module](self).
 #[derive(Debug)]
 pub(super) struct Trust {
-    pieces: u32,
+    pub(super) pieces: u32,
     /// Credit granted however wrong hints are.
     least: u32,
     /// Upper limit of the credit.
@@ -36,11 +36,6 @@ impl Trust {
             least: FIRST,
             most,
         }
-    }
-
-    /// How many pieces may be fetched and not read.
-    pub(super) fn pieces(&self) -> u32 {
-        self.pieces
     }
 
     /// One more disk is to be kept busy.
@@ -83,8 +78,8 @@ mod tests {
                         disks += 1;
                     }
                 }
-                prop_assert!(trust.pieces() <= most);
-                prop_assert!(trust.pieces() >= most.min(FIRST * disks));
+                prop_assert!(trust.pieces <= most);
+                prop_assert!(trust.pieces >= most.min(FIRST * disks));
             }
         }
     }

@@ -32,42 +32,25 @@ const EXPRESS_PART: u64 = 8;
 pub(super) struct Arm {
     /// Moving average of the distances between requests that did not continue each other, as the device
     /// served them.
-    distance: Bytes,
+    pub(super) distance: Bytes,
     /// Where the last fetch ends that it served.
     served: u64,
     /// Where the last fetch handed to it ends, and the run and slice that it is in.
-    head: Head,
+    pub(super) head: Head,
     /// How many runs waited when that began, itself included.
-    runs: usize,
+    pub(super) runs: usize,
     /// Total work in bytes: bytes requested, plus switching cost times transfer rate for every
     /// switch.
-    work: u64,
+    pub(super) work: u64,
     accounts: BTreeMap<ReaderId, u64>,
     /// The amount of work from which on the next single read may go before others.
     express: u64,
 }
 
 impl Arm {
-    pub(super) fn head(&self) -> Head {
-        self.head
-    }
-
-    /// How many runs waited when the present one began, itself included.
-    pub(super) fn runs(&self) -> usize {
-        self.runs
-    }
-
-    pub(super) fn distance(&self) -> Bytes {
-        self.distance
-    }
-
     /// Whether a single read may go before others.
     pub(super) fn has_express(&self) -> bool {
         self.express <= self.work
-    }
-
-    pub(super) fn work(&self) -> u64 {
-        self.work
     }
 
     /// A fetch that starts at this position would be a run of its own.
@@ -150,7 +133,7 @@ mod tests {
         let ends = [(800, 100), (1700, 0), (1700, 100), (3400, 1600)];
         let means = ends.map(|(position, bytes)| {
             arm.serve(position, bytes);
-            arm.distance().0
+            arm.distance.0
         });
         // 800 from 0 on, 800 from 900 on, none, 1600 from 1800 on.
         assert_eq!(means, [100, 188, 188, 365]);
@@ -167,7 +150,7 @@ mod tests {
             for _ in 0..20 {
                 order.iter().for_each(|position| arm.serve(*position, 4096));
             }
-            arm.distance().0
+            arm.distance.0
         };
         let to_and_fro = mean([near, far, 2 * near, far + near]);
         let swept = mean([near, 2 * near, far, far + near]);

@@ -72,7 +72,7 @@ impl Device {
 
     /// Fetches handed to the driver and not completed.
     pub(crate) fn in_flight(&self) -> u32 {
-        self.load.in_flight()
+        self.load.in_flight
     }
 
     /// Wants that wait for it, with memory or without.
@@ -82,23 +82,23 @@ impl Device {
 
     /// Moving average of the distances between requests that did not continue each other.
     pub(crate) fn distance(&self) -> Bytes {
-        self.arm.distance()
+        self.arm.distance
     }
 
     /// Memory of the requests in flight that hang.
     pub(crate) fn bytes_hung(&self) -> u64 {
-        self.load.bytes_hung()
+        self.load.bytes_hung
     }
 
     /// When it last ended a fetch.
     pub(crate) fn ended(&self) -> Nanos {
-        self.load.ended()
+        self.load.ended
     }
 
     /// When a want that comes now came: now, in terms of [work](crate::dispatch), unless it is the fetch of one
     /// that waited.
     pub(crate) fn came(&self) -> u64 {
-        self.deciding.map_or(self.arm.work(), |want| want.came)
+        self.deciding.map_or(self.arm.work, |want| want.came)
     }
 
     /// The class of a demand read whose fetch is decided now.
@@ -108,7 +108,7 @@ impl Device {
 
     /// Its work so far, in bytes: see [`dispatch`](crate::dispatch).
     pub(crate) fn work(&self) -> u64 {
-        self.arm.work()
+        self.arm.work
     }
 
     /// How many of its requests it works on at a time.
@@ -161,7 +161,7 @@ impl Device {
             false => self.measure.limit(),
         };
         match self.profile().is_served() {
-            true => most.saturating_add(self.load.hung() * TRIED),
+            true => most.saturating_add(self.load.hung * TRIED),
             false => most,
         }
     }
@@ -179,18 +179,18 @@ impl Device {
 
     /// Memory of the requests in flight that do not hang.
     pub(super) fn bytes_live(&self) -> u64 {
-        self.load.bytes() - self.load.bytes_hung()
+        self.load.bytes - self.load.bytes_hung
     }
 
     /// Bytes it could transfer during one switch.
     pub(crate) fn depth(&self) -> Bytes {
-        let here = Bytes(self.arm.head().position);
-        self.profile().competitive_depth(self.arm.distance(), here)
+        let here = Bytes(self.arm.head.position);
+        self.profile().competitive_depth(self.arm.distance, here)
     }
 
     /// Bytes it could transfer in a second.
     pub(super) fn second(&self) -> Bytes {
-        let rate = self.profile().rate(Bytes(self.arm.head().position));
+        let rate = self.profile().rate(Bytes(self.arm.head.position));
         Bytes(rate.saturating_mul(self.servers()))
     }
 
@@ -207,8 +207,8 @@ impl Device {
     /// Time for its requests in flight and for those of programs in the queue, and for the switch to this
     /// position behind them.
     pub(crate) fn ready(&self, position: u64) -> Nanos {
-        let mut end = self.arm.head().position;
-        let mut time = self.load.ahead().0;
+        let mut end = self.arm.head.position;
+        let mut time = self.load.ahead.0;
         let waiting = self.queue.of_programs();
         let waiting = waiting.map(|want| (want.position, want.bytes));
         for (at, bytes) in waiting.chain([(position, Bytes(0))]) {
@@ -255,7 +255,7 @@ impl Device {
         if is_whole {
             self.arm.serve(position, sample.bytes.0);
         }
-        if is_whole && (!is_late || self.load.late() >= LATE_MAX) {
+        if is_whole && (!is_late || self.load.late >= LATE_MAX) {
             self.measure.ended(&sample);
         } else {
             self.measure.lost(sample.in_flight);
@@ -302,7 +302,7 @@ mod tests {
             for sent in sent {
                 device.end(Nanos(1), 0, &sent, true);
             }
-            assert_eq!(device.load.bytes(), 0);
+            assert_eq!(device.load.bytes, 0);
         }
     }
 }

@@ -48,57 +48,27 @@ pub(crate) struct Sent {
 #[derive(Debug, Default)]
 pub(super) struct Load {
     /// Sum of the expected times alone of the requests in flight.
-    ahead: Nanos,
+    pub(super) ahead: Nanos,
     /// Fetches handed to the driver and not completed, and their bytes.
-    in_flight: u32,
-    bytes: u64,
+    pub(super) in_flight: u32,
+    pub(super) bytes: u64,
     /// Those of them that hang, and the bytes of these.
-    hung: u32,
-    bytes_hung: u64,
+    pub(super) hung: u32,
+    pub(super) bytes_hung: u64,
     /// When it was looked for such requests.
     looked: Nanos,
     /// How many requests in a row came late.
-    late: u32,
+    pub(super) late: u32,
     /// When it last ended a fetch.
-    ended: Nanos,
+    pub(super) ended: Nanos,
     /// Since when it has had fetches all the time.
     busy_since: Nanos,
 }
 
 impl Load {
-    pub(super) fn in_flight(&self) -> u32 {
-        self.in_flight
-    }
-
-    pub(super) fn hung(&self) -> u32 {
-        self.hung
-    }
-
-    pub(super) fn late(&self) -> u32 {
-        self.late
-    }
-
-    pub(super) fn ended(&self) -> Nanos {
-        self.ended
-    }
-
-    pub(super) fn ahead(&self) -> Nanos {
-        self.ahead
-    }
-
     /// Requests in flight that do not hang.
     pub(super) fn live(&self) -> u32 {
         self.in_flight - self.hung
-    }
-
-    /// Memory of the requests in flight.
-    pub(super) fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
-    /// Memory of those that hang.
-    pub(super) fn bytes_hung(&self) -> u64 {
-        self.bytes_hung
     }
 
     /// Whether the device seems to answer no more. To hold requests back then keeps those waiting that it

@@ -17,7 +17,7 @@ const HUNG_PART: u32 = 128;
 impl Queues {
     /// Most requests that a device may have now, beside those that hang.
     pub(super) fn most(&self, device: &Device, now: Nanos, frames: u32) -> u32 {
-        let all: u64 = self.devices.values().map(|d| d.load.bytes()).sum();
+        let all: u64 = self.devices.values().map(|d| d.load.bytes).sum();
         let others = all - device.bytes_live();
         let left = (u64::from(frames) * self.block_bytes).saturating_sub(others);
         let longest = u64::from(self.request_max(frames)) * self.block_bytes;
@@ -30,7 +30,7 @@ impl Queues {
 
     /// Frames of requests that hang, lost until those end.
     pub(crate) fn hung_frames(&self) -> u32 {
-        let hung: u64 = self.devices.values().map(|d| d.load.bytes_hung()).sum();
+        let hung: u64 = self.devices.values().map(|d| d.load.bytes_hung).sum();
         saturate(hung.div_ceil(self.block_bytes))
     }
 

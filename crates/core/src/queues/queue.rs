@@ -157,7 +157,7 @@ impl Queue {
     /// How many runs they are.
     pub(super) fn runs(&self) -> usize {
         match self.is_wanted() {
-            true => self.runs.count(),
+            true => self.runs.count,
             false => 0,
         }
     }

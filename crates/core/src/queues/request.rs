@@ -48,6 +48,7 @@ pub(crate) struct Requests {
 }
 
 impl Requests {
+    /// A fetch decided; it waits for nothing yet.
     pub(crate) fn add(&mut self, request: Request) -> RequestId {
         if self.free.is_empty() {
             let first = (self.chunks.len() * CHUNK) as u32;
@@ -87,7 +88,7 @@ impl Requests {
         self.slot(id)?.as_mut()
     }
 
-    pub(crate) fn remove(&mut self, id: RequestId) -> Option<Request> {
+    pub(super) fn remove(&mut self, id: RequestId) -> Option<Request> {
         let request = self.slot(id)?.take()?;
         self.free.push(id.0);
         Some(request)

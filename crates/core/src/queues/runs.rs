@@ -18,14 +18,10 @@ use super::Want;
 pub(super) struct Runs {
     /// How many wants begin and how many end there.
     places: BTreeMap<u64, [usize; 2]>,
-    count: usize,
+    pub(super) count: usize,
 }
 
 impl Runs {
-    pub(super) fn count(&self) -> usize {
-        self.count
-    }
-
     pub(super) fn add(&mut self, want: &Want) {
         let [begin, end] = places(want);
         self.change(begin, |[begins, _]| *begins += 1);
@@ -104,8 +100,8 @@ mod tests {
                 }
                 assert!(runs.places.is_empty());
             }
-            assert_eq!(runs.count(), counted(&wants));
-            most = most.max(runs.count());
+            assert_eq!(runs.count, counted(&wants));
+            most = most.max(runs.count);
         }
         assert!(most > 5, "{most} runs at most");
     }

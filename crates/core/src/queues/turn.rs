@@ -47,8 +47,8 @@ impl Queues {
 
     /// Where the device stands. A run that began when its costs were far off does not keep its slice.
     fn head(&self, device: &Device) -> Head {
-        let head = device.arm.head();
-        let now = self.slice(device, device.arm.runs());
+        let head = device.arm.head;
+        let now = self.slice(device, device.arm.runs);
         Head {
             slice: head.slice.min(Bytes(now.0.saturating_mul(SLICES))),
             depth: device.depth(),
@@ -96,7 +96,7 @@ impl Queues {
 
     fn choose_due(&self, device: &Device) -> Option<u64> {
         let queue = &device.queue;
-        if device.load.bytes_hung() > 0 {
+        if device.load.bytes_hung > 0 {
             // No other fetch takes memory before this one has gone out whole.
             let decided = |(_, want): &(_, &Want)| want.is_decided() && queue.is_due(want);
             if let Some((ticket, _)) = queue.iter().find(decided) {
@@ -156,7 +156,7 @@ mod tests {
             first: Block(0),
             count: 256,
         };
-        let request = queues.add(Request {
+        let request = queues.requests.add(Request {
             device: DISK,
             position,
             extent,
@@ -224,7 +224,7 @@ mod tests {
             }
             for request in queues.hung(DISK, later) {
                 queues.write_off(request);
-                let request = queues.request_mut(request).unwrap();
+                let request = queues.requests.get_mut(request).unwrap();
                 request.sent.as_mut().unwrap().hangs = true;
             }
             assert_eq!(queues.devices[&DISK].load.live(), live);

@@ -53,7 +53,7 @@ pub(super) struct Bets {
     /// Random reads since the last bet was won.
     alone: u32,
     /// Whether there was a bet: the open file is read by several streams.
-    is_used: bool,
+    pub(super) is_used: bool,
 }
 
 /// Length of the first window, and how much of it lies behind its mark.
@@ -84,11 +84,6 @@ impl Bets {
             is_held && !is_won
         });
         won
-    }
-
-    /// Whether the open file is taken for one of several streams.
-    pub(super) fn is_used(&self) -> bool {
-        self.is_used
     }
 
     /// Whether a window of so many blocks may be opened on one read.

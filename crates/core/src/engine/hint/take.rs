@@ -25,7 +25,7 @@ impl Engine {
             return;
         };
         let asked = access.extent(reader.file);
-        let pieces = plan.pieces().touched_by(&asked);
+        let pieces = plan.pieces.touched_by(&asked);
         if !pieces.is_empty() {
             self.leave_others(id, &pieces);
         }
@@ -39,7 +39,7 @@ impl Engine {
         let Some(plan) = &mut self.producers.plan else {
             return;
         };
-        if plan.hands().holds(id, piece) {
+        if plan.hands.holds(id, piece) {
             return;
         }
         let (is_taken, missed) = plan.take(now, id, piece);
@@ -83,7 +83,7 @@ impl Engine {
                 return;
             };
             if plan.leave(piece)
-                && let Some(Extent { file, first, .. }) = plan.pieces().extent(piece)
+                && let Some(Extent { file, first, .. }) = plan.pieces.extent(piece)
             {
                 self.mark(file, first);
             }
@@ -95,8 +95,8 @@ impl Engine {
         let (Some(plan), Some(reader)) = (&self.producers.plan, self.readers.reader(id)) else {
             return false;
         };
-        let covering = plan.pieces().covering(reader.file, block);
-        covering.is_some_and(|(piece, _)| plan.hands().holds(id, piece))
+        let covering = plan.pieces.covering(reader.file, block);
+        covering.is_some_and(|(piece, _)| plan.hands.holds(id, piece))
     }
 
     /// Whether the mark of this block is the plan's.
