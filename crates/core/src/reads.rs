@@ -87,9 +87,9 @@ impl Reads {
         waiting
     }
 
-    /// Not even one frame was to be had for these.
-    pub(crate) fn starve(&mut self, reads: impl IntoIterator<Item = ReadId>) {
-        self.starved.extend(reads);
+    /// Not even one frame was to be had for it.
+    pub(crate) fn starve(&mut self, id: ReadId) {
+        self.starved.push_back(id);
     }
 
     pub(crate) fn starving(&self) -> usize {

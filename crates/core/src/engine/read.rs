@@ -111,7 +111,7 @@ impl Engine {
     /// Not even one frame was to be had.
     fn starve(&mut self, id: ReadId) {
         self.ledger.memory_waits += 1;
-        self.reads.starve([id]);
+        self.reads.starve(id);
     }
 
     /// A deferred read has its slot: its fetch goes out now, or is on its way already.

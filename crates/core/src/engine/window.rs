@@ -96,7 +96,7 @@ impl Engine {
         let demand = access.extent(file);
         self.memory.tell(Event::Missed(demand));
         self.change_streams(reader, |streams| streams.lost(access.block));
-        let window = self.decide(reader, Cause::Miss, access);
+        let window = self.ask(reader, access, Some(Cause::Miss));
         let ahead = window.map(|w| Extent::new(file, w.start, w.size));
         if !ahead.is_some_and(|w| w.contains(access.block)) {
             self.fetch_only(reader, demand);
@@ -158,7 +158,7 @@ impl Engine {
 
     /// A lookahead mark was reached.
     fn trigger(&mut self, reader: ReaderId, access: Access) {
-        let window = self.decide(reader, Cause::Mark, access);
+        let window = self.ask(reader, access, Some(Cause::Mark));
         self.open_window(reader, None, window);
     }
 
@@ -197,9 +197,7 @@ impl Engine {
         let demand = access.extent(file);
         // Two windows at most: the current one and the one ahead.
         for _ in 0..2 {
-            let window = self.ask(reader, access, |detect, access, view| {
-                detect.read(access, view)
-            });
+            let window = self.ask(reader, access, None);
             if window.is_none() {
                 return;
             }
@@ -207,19 +205,8 @@ impl Engine {
         }
     }
 
-    fn decide(&mut self, reader: ReaderId, cause: Cause, access: Access) -> Option<Window> {
-        self.ask(reader, access, |detect, access, view| {
-            detect.trigger(cause, access, view)
-        })
-    }
-
-    /// Puts a question to the reader's detector, and notes the window in its stream.
-    fn ask(
-        &mut self,
-        reader: ReaderId,
-        access: Access,
-        question: impl FnOnce(&mut dyn crate::detect::Detect, &Access, &dyn Ahead) -> Option<Window>,
-    ) -> Option<Window> {
+    /// Shows the reader's detector a trigger of this cause, or else a read, and notes the window in its stream.
+    fn ask(&mut self, reader: ReaderId, access: Access, cause: Option<Cause>) -> Option<Window> {
         let bounds = self.bounds(reader, &access)?;
         let file = self.file_id_of(reader)?;
         let place = self.place(file, access.block)?;
@@ -238,7 +225,10 @@ impl Engine {
             device,
             location: place.position,
         };
-        let window = question(state.detect.as_mut(), &access, &view)?;
+        let window = match cause {
+            Some(cause) => state.detect.trigger(cause, &access, &view)?,
+            None => state.detect.read(&access, &view)?,
+        };
         if window.size == 0 || u64::from(window.start.0) >= blocks {
             return None;
         }

@@ -190,7 +190,8 @@ impl Planner {
     /// the latest. A pair that makes no sense, and one beyond the allowance, ends it, too.
     fn plan(&mut self) {
         self.policy.begin(&self.board);
-        while self.may_start()
+        // One more prefetch is allowed, or a reader waits.
+        while (!self.is_full() || self.board.awaited().is_some())
             && let Some(pair) = self.policy.next(&self.board)
         {
             if self.is_full() && !self.board.is_awaited(pair.fetch) {
@@ -201,11 +202,6 @@ impl Planner {
                 return;
             }
         }
-    }
-
-    /// Whether one more prefetch is allowed, or a reader waits.
-    fn may_start(&self) -> bool {
-        !self.is_full() || self.board.awaited().is_some()
     }
 
     /// Whether as much is prefetched and not read as is allowed.

@@ -107,10 +107,6 @@ impl Want {
         self.is_of_program() || self.class == Class::Ahead { is_awaited: true }
     }
 
-    pub(super) fn is_decided(&self) -> bool {
-        matches!(self.fetch, Wanted::Request(_))
-    }
-
     /// The number of its request, if it has frames.
     pub(crate) fn request(&self) -> Option<RequestId> {
         match self.fetch {

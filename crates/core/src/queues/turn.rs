@@ -62,7 +62,8 @@ impl Queues {
         let Some(device) = device.filter(|device| self.holds_back(device)) else {
             return;
         };
-        let begins = |want: &Want| want.is_decided() && device.arm.switches_to(want.position);
+        let begins =
+            |want: &Want| want.request().is_some() && device.arm.switches_to(want.position);
         if !device.queue.get(ticket).is_some_and(begins) {
             return;
         }
@@ -80,7 +81,7 @@ impl Queues {
         if self.holds_back(device) {
             return has_room.then(|| self.choose_due(device)).flatten();
         }
-        let undecided = || queue.iter().find(|(_, want)| !want.is_decided());
+        let undecided = || queue.iter().find(|(_, want)| want.request().is_none());
         let program = || queue.iter().find(|(_, want)| queue.is_due(want));
         let chosen = if queue.undecided() > 0 {
             // The device held back until it was described again.
@@ -98,14 +99,14 @@ impl Queues {
         let queue = &device.queue;
         if device.load.bytes_hung > 0 {
             // No other fetch takes memory before this one has gone out whole.
-            let decided = |(_, want): &(_, &Want)| want.is_decided() && queue.is_due(want);
+            let decided = |(_, want): &(_, &Want)| want.request().is_some() && queue.is_due(want);
             if let Some((ticket, _)) = queue.iter().find(decided) {
                 return Some(ticket);
             }
         }
         // Of wants that are due at once those with memory go first.
         let order = || {
-            let with = |has| move |(_, want): &(u64, &Want)| want.is_decided() == has;
+            let with = |has| move |(_, want): &(u64, &Want)| want.request().is_some() == has;
             let may_go = || queue.iter().filter(|(_, want)| queue.may_go(want));
             may_go()
                 .filter(with(true))
