@@ -144,7 +144,7 @@ impl Line for Fetch {
                 first: words.field("first")?,
                 count: words.field("count")?,
             },
-            demand: words.flag("demand", "ahead")?,
+            demand: Either("demand", "ahead").read(words)?,
         })
     }
 }

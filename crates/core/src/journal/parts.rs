@@ -63,7 +63,10 @@ impl<T: Display + FromStr> Part<Option<T>> for Maybe {
 
     fn read(&self, words: &mut Words<'_>) -> Result<Option<T>, LineError> {
         words.keyword(self.0)?;
-        words.number_or_dash(self.1)
+        match words.follows("-") {
+            true => Ok(None),
+            false => words.number(self.1).map(Some),
+        }
     }
 }
 
@@ -95,7 +98,12 @@ impl Part<bool> for Either {
     }
 
     fn read(&self, words: &mut Words<'_>) -> Result<bool, LineError> {
-        words.flag(self.0, self.1)
+        let Self(yes, no) = *self;
+        match words.word(yes)? {
+            word if word == yes => Ok(true),
+            word if word == no => Ok(false),
+            word => Err(unexpected(yes, word)),
+        }
     }
 }
 

@@ -29,17 +29,6 @@ impl<'a> Words<'a> {
         parsed(self.word(expected)?, expected)
     }
 
-    /// A number, or a dash if there is none.
-    pub(super) fn number_or_dash<T: FromStr>(
-        &mut self,
-        expected: &'static str,
-    ) -> Result<Option<T>, LineError> {
-        match self.word(expected)? {
-            "-" => Ok(None),
-            word => parsed(word, expected).map(Some),
-        }
-    }
-
     /// The number behind a keyword, as in `count 16`.
     pub(super) fn field<T: FromStr>(&mut self, name: &'static str) -> Result<T, LineError> {
         self.keyword(name)?;
@@ -59,15 +48,6 @@ impl<'a> Words<'a> {
         match self.word(name)? {
             word if word == name => Ok(()),
             word => Err(unexpected(name, word)),
-        }
-    }
-
-    /// One of two words.
-    pub(super) fn flag(&mut self, yes: &'static str, no: &'static str) -> Result<bool, LineError> {
-        match self.word(yes)? {
-            word if word == yes => Ok(true),
-            word if word == no => Ok(false),
-            word => Err(unexpected(yes, word)),
         }
     }
 
