@@ -73,7 +73,7 @@ late            blocks that were on their way then (late hits)
 misses          blocks that were neither in memory nor requested
 readers wait    readers that wait for data at a time, on average
 wasted          bytes fetched ahead and given up before anyone read them
-closed unread   bytes fetched of files opened ahead, unread when these were closed
+closed unread   bytes of files opened ahead that were unread when they closed
 thrashed        blocks given up and soon fetched again: memory is short
 WINDOW, AHEAD   the bytes fetched ahead at a time; those ahead of the reader now
 WAIT            requests of the kernel that wait for this file
