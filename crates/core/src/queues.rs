@@ -260,14 +260,14 @@ impl Queues {
         Some(request)
     }
 
-    /// A request counts no more against the limit of its device.
-    pub(crate) fn write_off(&mut self, id: RequestId) {
+    /// A request counts no more against the limit of its device; `is_lost` if its memory may not come back.
+    pub(crate) fn write_off(&mut self, id: RequestId, is_lost: bool) {
         let Some(request) = self.requests.get_mut(id) else {
             return;
         };
         let device = self.devices.get_mut(&request.device);
         if let (Some(device), Some(sent)) = (device, &mut request.sent) {
-            device.load.write_off(sent);
+            device.load.write_off(sent, is_lost);
         }
     }
 }

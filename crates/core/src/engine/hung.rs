@@ -8,8 +8,8 @@
 //! a fetch takes a small [part](crate::queues) of them, and none begins before the one before has gone out whole.
 //!
 //! Control law of a file: while it hangs its reads ask for one block each, beside the limit, and so hold little.
-//! While its requests only come late, several times as long as they should take, they are as long as any, and
-//! beside the limit. The first that comes in time ends either.
+//! While its requests only come late, several times as long as they should take, they are beside the limit, too, and
+//! short, and those of other files as long as ever. The first that comes in time ends either.
 //!
 //! Example: 16 MiB, eight requests at most, and 40 objects of 4 MiB that were read whole hang. After a second eight
 //! are written off and called back; the windows queued behind them give their frames back. The other 32 are tried
@@ -29,7 +29,7 @@ impl Engine {
         let (now, starve) = (self.work.now, self.reads.starving() > 0);
         for id in self.queues.looked_at(now, starve) {
             for request in self.queues.hung(id, now) {
-                self.queues.write_off(request);
+                self.queues.write_off(request, true);
                 self.call_back(request);
             }
             self.make_room_beside_hung(id);

@@ -22,9 +22,10 @@ impl Engine {
     /// Most blocks that a fetch of this file may take: while another of it hangs one block, enough to see
     /// whether it comes.
     pub(super) fn fetch_max(&self, file: FileId) -> u32 {
+        let frames = self.memory.frames_usable();
         match self.pace(file) {
             Pace::Hangs => 1,
-            _ => self.queues.fetch_max(self.memory.frames_usable()),
+            pace => self.queues.fetch_max(frames, pace == Pace::Late),
         }
     }
 }

@@ -46,8 +46,9 @@ impl Engine {
             return;
         };
         let (device, extent, demand) = (request.device, request.extent, request.demand);
-        if self.pace(extent.file) != Pace::Even {
-            self.queues.write_off(id);
+        match self.pace(extent.file) {
+            Pace::Even => {}
+            pace => self.queues.write_off(id, pace == Pace::Hangs),
         }
         self.ledger.requests += 1;
         self.ledger.request_bytes.0 += want.bytes.0;

@@ -86,8 +86,8 @@ impl Device {
     }
 
     /// Memory of the requests in flight that hang.
-    pub(crate) fn bytes_hung(&self) -> u64 {
-        self.load.bytes_hung
+    pub(crate) fn bytes_lost(&self) -> u64 {
+        self.load.bytes_lost
     }
 
     /// When it last ended a fetch.

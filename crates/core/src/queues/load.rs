@@ -39,6 +39,8 @@ pub(crate) struct Sent {
     expected: Nanos,
     /// Whether it counts no more.
     pub(super) is_written_off: bool,
+    /// Whether it may never end.
+    is_lost: bool,
     /// Whether it is known to hang.
     pub(crate) hangs: bool,
 }
@@ -52,9 +54,10 @@ pub(super) struct Load {
     /// Fetches handed to the driver and not completed, and their bytes.
     pub(super) in_flight: u32,
     pub(super) bytes: u64,
-    /// Those of them that hang, and the bytes of these.
+    /// Those of them that were written off, the bytes of these, and of those of these that may never end.
     pub(super) hung: u32,
     pub(super) bytes_hung: u64,
+    pub(super) bytes_lost: u64,
     /// When it was looked for such requests.
     looked: Nanos,
     /// How many requests in a row came late.
@@ -66,7 +69,7 @@ pub(super) struct Load {
 }
 
 impl Load {
-    /// Requests in flight that do not hang.
+    /// Requests in flight that count.
     pub(super) fn live(&self) -> u32 {
         self.in_flight - self.hung
     }
@@ -114,13 +117,17 @@ impl Load {
         is_due
     }
 
-    /// A request that hangs or is late no longer counts.
-    pub(super) fn write_off(&mut self, sent: &mut Sent) {
+    /// A request that hangs or will be late no longer counts; `is_lost` if it may never end.
+    pub(super) fn write_off(&mut self, sent: &mut Sent, is_lost: bool) {
         if self.hung < HUNG_MAX && !sent.is_written_off {
             sent.is_written_off = true;
             self.hung += 1;
             self.bytes_hung += sent.sample.bytes.0;
             self.ahead = Nanos(self.ahead.0.saturating_sub(sent.expected.0));
+        }
+        if is_lost && sent.is_written_off && !sent.is_lost {
+            sent.is_lost = true;
+            self.bytes_lost += sent.sample.bytes.0;
         }
     }
 
@@ -161,6 +168,7 @@ impl Load {
             alone: expected,
             expected: if is_apart { Nanos(0) } else { expected },
             is_written_off: false,
+            is_lost: false,
             hangs: false,
         }
     }
@@ -174,6 +182,9 @@ impl Load {
         };
         self.in_flight -= 1;
         self.bytes -= sample.bytes.0;
+        if sent.is_lost {
+            self.bytes_lost -= sample.bytes.0;
+        }
         if sent.is_written_off {
             self.hung -= 1;
             self.bytes_hung -= sample.bytes.0;

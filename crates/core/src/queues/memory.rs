@@ -2,7 +2,8 @@
 //!
 //! Control law: the requests of a server, and of any device while some hang, hold at most half of the frames that
 //! are left beside those of other devices; while some hang, each takes a small part of the frames that do not hang
-//! with them. So there are always frames for the next.
+//! with them. So there are always frames for the next. While some come late and none hangs, only those of files that
+//! come late are so short.
 
 use alloc::vec::Vec;
 
@@ -28,23 +29,24 @@ impl Queues {
         most.min(self.in_flight_max)
     }
 
-    /// Frames of requests that hang, lost until those end.
+    /// Frames of requests that hang or will be late, not to be had until those end.
     pub(crate) fn hung_frames(&self) -> u32 {
         let hung: u64 = self.devices.values().map(|d| d.load.bytes_hung).sum();
         saturate(hung.div_ceil(self.block_bytes))
     }
 
-    /// Most blocks that a fetch may take, of so many frames.
-    pub(crate) fn fetch_max(&self, frames: u32) -> u32 {
+    /// Most blocks that a fetch may take, of so many frames; `is_late` if requests of its file come late.
+    pub(crate) fn fetch_max(&self, frames: u32, is_late: bool) -> u32 {
+        let is_short = is_late || self.devices.values().any(|d| d.load.bytes_lost > 0);
         match self.hung_frames() {
-            0 => u32::MAX,
-            hung => (frames.saturating_sub(hung) / HUNG_PART).max(1),
+            hung if hung > 0 && is_short => (frames.saturating_sub(hung) / HUNG_PART).max(1),
+            _ => u32::MAX,
         }
     }
 
     /// Most blocks of one request.
     pub(crate) fn request_max(&self, frames: u32) -> u32 {
-        self.request_max.min(self.fetch_max(frames))
+        self.request_max.min(self.fetch_max(frames, false))
     }
 
     /// Whether requests that hang keep others from going out; `starve` if reads wait for memory.

@@ -97,7 +97,7 @@ impl Queues {
 
     fn choose_due(&self, device: &Device) -> Option<u64> {
         let queue = &device.queue;
-        if device.load.bytes_hung > 0 {
+        if device.load.bytes_lost > 0 {
             // No other fetch takes memory before this one has gone out whole.
             let decided = |(_, want): &(_, &Want)| want.request().is_some() && queue.is_due(want);
             if let Some((ticket, _)) = queue.iter().find(decided) {
@@ -224,7 +224,7 @@ mod tests {
                 queues.end(*request, later, false);
             }
             for request in queues.hung(DISK, later) {
-                queues.write_off(request);
+                queues.write_off(request, true);
                 let request = queues.requests.get_mut(request).unwrap();
                 request.sent.as_mut().unwrap().hangs = true;
             }

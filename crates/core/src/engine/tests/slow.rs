@@ -16,6 +16,8 @@ const LOOK: u64 = SECOND / 5;
 const BLOCKS: u32 = 1024;
 /// A program reads so many at a time.
 const READ: u32 = 32;
+/// A client's pause after an answer 503, and another time to the first byte.
+const RETRY: u64 = 130_000_000;
 
 /// A server that begins to answer after 30 ms, and programs that read an object each from its front to its end.
 struct Server {
@@ -23,8 +25,12 @@ struct Server {
     slow: u32,
     /// Bytes a second of objects below `slow`; others have 80 MB/s.
     rate: u64,
-    /// When requests went out.
-    sent: BTreeMap<RequestId, u64>,
+    /// Each such request takes [`RETRY`] longer.
+    late_each: Option<u64>,
+    /// How many went out.
+    requests: u64,
+    /// When requests went out, and how much longer they take.
+    sent: BTreeMap<RequestId, (u64, u64)>,
     /// Where each program stands, and its read under way.
     programs: Vec<(u32, Option<ReadId>)>,
     next_read: u32,
@@ -45,6 +51,8 @@ impl Server {
             rig,
             slow,
             rate,
+            late_each: None,
+            requests: 0,
             sent: BTreeMap::new(),
             programs: Vec::new(),
             next_read: 0,
@@ -88,12 +96,17 @@ impl Server {
     fn step(&mut self) {
         let now = self.rig.now + STEP;
         for fetch in &self.rig.outstanding {
-            self.sent.entry(fetch.request).or_insert(self.rig.now);
+            let (requests, late_each) = (&mut self.requests, self.late_each);
+            self.sent.entry(fetch.request).or_insert_with(|| {
+                *requests += 1;
+                let is_late = late_each.is_some_and(|each| requests.is_multiple_of(each));
+                (self.rig.now, if is_late { RETRY } else { 0 })
+            });
         }
         let cancelled = std::mem::take(&mut self.rig.cancelled);
         for fetch in self.rig.outstanding.clone() {
-            let begun = self.sent[&fetch.request];
-            let is_over = now - begun >= self.time(&fetch);
+            let (begun, longer) = self.sent[&fetch.request];
+            let is_over = now - begun >= self.time(&fetch) + longer;
             let outcome = if is_over {
                 FetchOutcome::Done
             } else if cancelled.contains(&fetch.request) {
@@ -189,6 +202,37 @@ fn objects_that_come_slowly_take_little_time_from_others() {
                     longest <= bound * SECOND,
                     "{memory} MiB, {slow} objects of {rate} bytes a second, {others} others, at most {most} \
                      requests: a read waits for {longest} ns"
+                );
+            }
+        }
+    }
+}
+
+/// How many requests the objects of so many programs take.
+fn requests(memory: u64, programs: u32, late_each: Option<u64>) -> u64 {
+    let mut server = Server::new(memory << 20, 0, 1, 8);
+    server.late_each = late_each;
+    for _ in 0..programs {
+        server.begin();
+    }
+    while server.programs.iter().any(|(at, _)| *at < BLOCKS) {
+        server.step();
+        assert!(server.rig.now < 200 * SECOND, "they are read in the end");
+    }
+    server.requests
+}
+
+/// A mount of 16 MiB read four objects of a store that answered 503 to one request in five in ranges of 41 kB.
+#[test]
+fn requests_of_which_some_come_late_are_at_most_four_times_as_many_in_little_memory() {
+    for memory in [5, 6, 8, 16, 32] {
+        for programs in [1, 4, 8] {
+            let even = requests(memory, programs, None);
+            for late_each in [5, 20] {
+                let late = requests(memory, programs, Some(late_each));
+                assert!(
+                    late <= 4 * even,
+                    "{memory} MiB, {programs} programs, one late of {late_each}: {late} requests, not {even}"
                 );
             }
         }
