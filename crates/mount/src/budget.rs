@@ -9,8 +9,8 @@
 //!            index    last way          reads               to a store    buffers, allocator
 //! ```
 //!
-//! Two parts are not in it. The program's own code, 6 MiB, is in the page cache: shared, and the
-//! system's to drop. And tables grow with the kernel's cache of names: see [`TABLES_MOST`].
+//! Two parts are not in it. The program's own code, 6 to 17 MiB (`RssFile`; the most with stores), is in the page
+//! cache: shared, and the system's to drop. And tables grow with the kernel's cache of names: see [`TABLES_MOST`].
 
 use forerun_core::table::Table;
 use forerun_core::{Bytes, Settings};
