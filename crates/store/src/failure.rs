@@ -87,6 +87,16 @@ pub(crate) fn bare(error: io::Error) -> io::Error {
     number(&error).map_or(error, io::Error::from_raw_os_error)
 }
 
+/// The error of a listing: one that is not found has no bucket, also where the store gives that no code of its own.
+pub(crate) fn of_listing(error: io::Error) -> io::Error {
+    match number(&error) {
+        Some(libc::ENOENT) if !is_explained(&error) => {
+            told("status 404: there is no such bucket", libc::ENOENT)
+        }
+        _ => error,
+    }
+}
+
 /// Whether an error has its reason with it.
 pub(crate) fn is_explained(error: &io::Error) -> bool {
     error.get_ref().is_some_and(|error| error.is::<ReadError>())

@@ -25,6 +25,7 @@ use object_store::list::{PaginatedListOptions, PaginatedListResult};
 use object_store::path::Path;
 
 use crate::address::Address;
+use crate::failure;
 use crate::names::{Listed, Names};
 use crate::object::Version;
 use crate::pages::Page;
@@ -160,7 +161,7 @@ impl Listing {
             if self.next == Next::End {
                 return None;
             }
-            if let Err(source) = self.ask() {
+            if let Err(source) = self.ask().map_err(failure::of_listing) {
                 self.next = Next::End;
                 self.page.clear();
                 let url = self.address.url.clone();

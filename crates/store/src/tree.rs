@@ -25,6 +25,7 @@ use object_store::Error;
 use object_store::list::PaginatedListOptions;
 
 use crate::address::Address;
+use crate::failure;
 use crate::listing::{Listing, stat};
 use crate::nameless::LeftOut;
 use crate::object::{Object, Version};
@@ -73,6 +74,7 @@ impl ObjectTree {
         let Address { url, key, .. } = &self.root;
         let begins = |with| begins(with, self.root.prefix());
         let begins = self.client.ask(&self.store, 1, begins);
+        let begins = begins.map_err(failure::of_listing);
         let begins = begins.map_err(|error| StoreError::object(url, &self.store, error))?;
         if begins || key.as_ref().is_empty() {
             return Ok(());

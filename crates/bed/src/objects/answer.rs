@@ -2,7 +2,7 @@
 //!
 //! Called by the [store](super) once the first byte is due. Statuses and error codes are those of
 //! S3: 206 with `Content-Range`, 416 for a range that begins behind the end, 412 and 304 for versions,
-//! 404 `NoSuchKey`, 405 for anything that writes.
+//! 404 `NoSuchKey` or `NoSuchBucket`, 405 for anything that writes.
 
 use std::fmt::Write;
 
@@ -103,7 +103,11 @@ impl Answer {
     /// An error of S3.
     #[must_use]
     pub fn error(status: u16) -> Self {
-        let (code, reason) = reason(status);
+        Self::error_of(status, reason(status).0)
+    }
+
+    fn error_of(status: u16, code: &str) -> Self {
+        let (_, reason) = reason(status);
         let text = format!(
             "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<Error><Code>{code}</Code>\
              <Message>{reason}</Message></Error>"
@@ -123,7 +127,7 @@ impl Answer {
             return buckets(catalogue);
         }
         if bucket != catalogue.bucket {
-            return Self::error(404);
+            return Self::error_of(404, "NoSuchBucket");
         }
         if !key.is_empty() {
             let object = catalogue.find(key);
@@ -338,6 +342,14 @@ mod tests {
         assert_eq!(status("/bed/b/000000", "If-Match: \"other\"\r\n"), 412);
         assert_eq!(status("/bed/b/000009", ""), 404);
         assert_eq!(status("/other/b/000000", ""), 404);
+        for (path, code) in [
+            ("/bed/c", "NoSuchKey"),
+            ("/other/b/000000", "NoSuchBucket"),
+            ("/other?list-type=2", "NoSuchBucket"),
+        ] {
+            let (_, body) = answer(path, "");
+            assert!(body.contains(&format!("<Code>{code}</Code>")), "{body}");
+        }
         let put = Request::parse(b"PUT /bed/x HTTP/1.1\r\n\r\n")
             .unwrap()
             .unwrap()

@@ -224,3 +224,28 @@ fn a_refused_connection_is_told_where_the_address_is_a_secret() {
     let error = client.open("az://b/k").unwrap_err().to_string();
     assert_eq!(error, "az://b/k: no server: Connection refused");
 }
+
+/// A store that is not AWS's may answer for a bucket that it has not as for a key, or without a text.
+#[test]
+fn a_listing_that_is_not_found_tells_that_there_is_no_such_bucket() {
+    let texts = ["", "<Error><Code>NoSuchKey</Code></Error>"];
+    for text in texts {
+        let server = Scripted::start(move |_| {
+            let length = text.len();
+            format!("HTTP/1.1 404 -\r\nContent-Length: {length}\r\n\r\n{text}").into()
+        });
+        for scheme in ["s3", "gs", "az"] {
+            for url in [format!("{scheme}://b"), format!("{scheme}://b/below/it")] {
+                let tree = server.client().tree(&url).err().unwrap().to_string();
+                let listing = server.client().list(&url).unwrap().next().unwrap();
+                for error in [tree, listing.unwrap_err().to_string()] {
+                    assert!(
+                        error.starts_with(&format!("{url}: status 404: ")),
+                        "{error}"
+                    );
+                    assert!(error.contains("there is no such bucket"), "{error}");
+                }
+            }
+        }
+    }
+}
