@@ -20,6 +20,7 @@ use rustix::io::Errno;
 use super::engine::EngineOfMount;
 use super::fs::nodes::Node;
 use super::fs::passthrough::Passthrough;
+use super::fuse::forget::NODES_MAX;
 use super::open_file::OpenFile;
 use super::read_times::ReadTimes;
 use super::record::Recorder;
@@ -77,6 +78,11 @@ pub trait Mounted: fmt::Debug + Send + Sync {
 
     /// Number of names in the kernel's cache.
     fn known(&self) -> usize;
+
+    /// Number of them beyond which the kernel is asked to forget some.
+    fn known_max(&self) -> usize {
+        NODES_MAX
+    }
 
     /// So many of these nodes that are not open and have none below them, the least needed; folders among them or not.
     fn least_needed(&self, count: usize, folders: bool) -> Vec<Node>;

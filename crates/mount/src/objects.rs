@@ -48,6 +48,7 @@ use super::fs::beneath;
 use super::fs::nodes::Node;
 use super::fs::passthrough::{Mode, Passthrough};
 use super::fs::walk::{Listed, Walk};
+use super::fuse::forget::NODES_MAX;
 use super::lanes::LaneOf;
 use super::mounted::Refused;
 use super::mounted::{Mounted, Serving};
@@ -63,6 +64,9 @@ const NAME_BYTES_MAX: usize = 255;
 /// How old the answer to a look-up may be at the open it was made for: a store is not asked twice for one
 /// `open(2)`, however short the user has names believed.
 const JUST_NOW: Duration = Duration::from_secs(1);
+
+/// Names that the kernel may know however small the memory is: 1.5 MB.
+const KNOWN_LEAST: usize = 4 << 10;
 
 /// An answer of now.
 const NOW: Age = Age {
@@ -446,6 +450,10 @@ impl Mounted for ObjectFs {
 
     fn known(&self) -> usize {
         self.nodes.count()
+    }
+
+    fn known_max(&self) -> usize {
+        self.walk.names_max().clamp(KNOWN_LEAST, NODES_MAX)
     }
 
     fn least_needed(&self, count: usize, folders: bool) -> Vec<Node> {

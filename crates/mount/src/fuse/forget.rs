@@ -31,11 +31,11 @@ const PRUNE: u32 = 9;
 const HEADER_BYTES: usize = 16 + 16;
 
 /// Nodes, most, before the kernel is asked to forget some: 8 MB, and more than programs use at a time.
-const NODES_MAX: usize = 16 << 10;
+pub const NODES_MAX: usize = 16 << 10;
 
 /// Whether there are more nodes than there is memory for.
 pub fn has_surplus(mounted: &dyn Mounted) -> bool {
-    mounted.known() > NODES_MAX
+    mounted.known() > mounted.known_max()
 }
 
 /// So many nodes with the least keys.
@@ -70,7 +70,7 @@ impl Forget {
         if !has_surplus(mounted) {
             return;
         }
-        let count = mounted.known().saturating_sub(NODES_MAX);
+        let count = mounted.known().saturating_sub(mounted.known_max());
         let prunes = self.prunes.load(Ordering::Relaxed);
         let nodes = mounted.least_needed(count, prunes);
         if !prunes {

@@ -23,8 +23,8 @@ use crate::lock;
 /// The deepest path: a key has at most 1,024 bytes, so at most half as many names.
 const DEPTH_MAX: usize = 512;
 
-/// So many nodes have a few MiB, which is worth a call.
-const GIVEN_BACK_FROM: usize = 8192;
+/// So many forgotten nodes had a MiB and more, which is worth a call.
+const GIVEN_BACK_FROM: usize = 4096;
 
 /// A node.
 #[derive(Clone, Debug)]
@@ -48,6 +48,8 @@ struct Table {
     /// The newest version of each name.
     names: HashMap<(u64, Arc<str>), u64>,
     last: u64,
+    /// Nodes forgotten since memory was given back.
+    forgotten: usize,
 }
 
 /// See the [module](self).
@@ -68,6 +70,7 @@ impl Default for Nodes {
             nodes: HashMap::from([(ROOT.0, root)]),
             names: HashMap::new(),
             last: ROOT.0,
+            forgotten: 0,
         }))
     }
 }
@@ -192,18 +195,21 @@ impl Nodes {
         }
         let name = (known.parent.0, known.name.clone());
         table.nodes.remove(&node.0);
+        table.forgotten += 1;
         if table.names.get(&name) == Some(&node.0) {
             table.names.remove(&name);
         }
     }
 
-    /// Whether memory of most nodes is free, so that it is worth while to give it back; once.
+    /// Whether memory of so many nodes is free that it is worth while to give it back; once. Those that stay may be as
+    /// many, since the kernel keeps the newest of a folder that was listed.
     pub(super) fn is_to_be_given_back(&self) -> bool {
         let mut table = lock(&self.0);
-        let (now, room) = (table.nodes.len(), table.nodes.capacity());
-        if room < GIVEN_BACK_FROM || now > room / 4 {
+        if table.forgotten < GIVEN_BACK_FROM {
             return false;
         }
+        table.forgotten = 0;
+        let now = table.nodes.len();
         table.nodes.shrink_to(now * 2);
         table.names.shrink_to(now * 2);
         true
@@ -393,6 +399,20 @@ mod tests {
         assert!(nodes.is_to_be_given_back());
         assert!(lock(&nodes.0).nodes.capacity() < 1000);
         assert!(!nodes.is_to_be_given_back());
+    }
+
+    /// As of a listed folder, of which the kernel keeps the newest names.
+    #[test]
+    fn memory_of_forgotten_nodes_is_given_back_though_as_many_stay() {
+        for stay in [GIVEN_BACK_FROM / 2, GIVEN_BACK_FROM, 4 * GIVEN_BACK_FROM] {
+            let nodes = Nodes::default();
+            let name = |name: usize| found(&nodes, ROOT, &name.to_string(), &object(1, Some("x")));
+            let found: Vec<Node> = (0..stay + GIVEN_BACK_FROM).map(name).collect();
+            found[stay..].iter().for_each(|node| nodes.forget(*node, 1));
+            assert!(nodes.is_to_be_given_back(), "{stay}");
+            assert_eq!(nodes.count(), stay);
+            assert!(!nodes.is_to_be_given_back(), "{stay}");
+        }
     }
 
     #[test]
