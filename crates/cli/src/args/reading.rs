@@ -152,27 +152,14 @@ impl Reading {
     /// The part that is wanted, in the words of the flags; none for all.
     #[must_use]
     pub fn part(&self) -> Option<String> {
-        self.in_words(is_part)
-    }
-
-    /// The flags by which one file is other requests, likewise; further logs stand in the name of the trace.
-    #[must_use]
-    pub fn manner(&self) -> Option<String> {
-        self.in_words(|name| !is_part(name) && name != "merge")
-    }
-
-    fn in_words(&self, is_wanted: impl Fn(&str) -> bool) -> Option<String> {
+        let is_part = |name: &str| matches!(name, "from" | "until") || name.starts_with("only-");
         let values = self.values().into_iter();
-        let wanted = values.filter(|(name, _)| is_wanted(name));
-        let words: Vec<String> = wanted
+        let parts = values.filter(|(name, _)| is_part(name));
+        let parts: Vec<String> = parts
             .map(|(name, value)| format!("{name} {value}"))
             .collect();
-        (!words.is_empty()).then(|| words.join(", "))
+        (!parts.is_empty()).then(|| parts.join(", "))
     }
-}
-
-fn is_part(name: &str) -> bool {
-    matches!(name, "from" | "until") || name.starts_with("only-")
 }
 
 /// As they were typed: runs of a sweep get them as a flag.
@@ -207,8 +194,7 @@ mod tests {
 
     #[test]
     fn values_are_the_flags_again_in_another_command() {
-        let usual = reading("");
-        assert!(usual.values().is_empty() && usual.part().is_none() && usual.manner().is_none());
+        assert!(reading("").values().is_empty() && reading("").part().is_none());
         let all = "--trace-format csv --columns obj-id-col=1 --sort-window 9 --merge a,b --merge c --from 1s \
                    --until 5400s --only-devices 3,4 --only-op write --only-processes 7";
         let first = reading(all);
@@ -222,8 +208,6 @@ mod tests {
         assert_eq!(format!("{:?}", again.reading), format!("{first:?}"));
         let part = "from 1000000000ns, only-devices 3,4, only-op write, only-processes 7, until 5400000000000ns";
         assert_eq!(first.part().as_deref(), Some(part));
-        let manner = "columns obj-id-col=1, sort-window 9, trace-format csv";
-        assert_eq!(first.manner().as_deref(), Some(manner));
     }
 
     #[test]

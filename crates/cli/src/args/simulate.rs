@@ -289,8 +289,10 @@ impl Simulate {
                 .into_iter()
                 .for_each(|(name, value)| put(name, value));
         }
-        let own = all.iter().map(|(name, value)| format!("{name} {value}"));
-        let text: Vec<String> = self.reading.manner().into_iter().chain(own).collect();
+        let text: Vec<String> = all
+            .iter()
+            .map(|(name, value)| format!("{name} {value}"))
+            .collect();
         (!text.is_empty()).then(|| text.join(", "))
     }
 

@@ -106,7 +106,6 @@ fn every_command_reads_a_part_of_a_trace_and_several_logs_as_one() {
     let row: serde_json::Value = serde_json::from_str(&row).unwrap();
     assert_eq!(row["part"], "only-processes 8,9", "{row}");
     assert_eq!(row["trace"], format!("{one} + {two}"), "{row}");
-    assert_eq!(row["flags"], serde_json::Value::Null, "{row}");
     for (arguments, why) in [
         (
             format!("trace info {one} --until 0s"),
@@ -343,8 +342,8 @@ opt           2           8       6      0.7500
     ))
     .success()
     .stdout_eq(str![[r#"
-trace,part,flags,policy,cache_objects,cache_share,references,misses,miss_ratio,miss_ratio_error,bytes,missed_bytes,byte_miss_ratio,byte_miss_ratio_error,sample_per_million,block_bytes,sizes,writes,warm_up
-[..],,,"2q(in_per_mille=500,out_per_mille=500)",3,0.75,4,[..]
+trace,part,policy,cache_objects,cache_share,references,misses,miss_ratio,miss_ratio_error,bytes,missed_bytes,byte_miss_ratio,byte_miss_ratio_error,sample_per_million,block_bytes,sizes,writes,warm_up
+[..],,"2q(in_per_mille=500,out_per_mille=500)",3,0.75,4,[..]
 
 "#]]);
 }
@@ -361,8 +360,8 @@ fn objects_weigh_their_bytes_by_sizes() {
     ))
     .success()
     .stdout_eq(str![[r#"
-{"block_bytes":8192,"byte_miss_ratio":0.5652173913043478,"byte_miss_ratio_error":null,"bytes":230,"cache_bytes":110,"cache_share":0.9166666666666666,"flags":null,"miss_ratio":0.8,"miss_ratio_error":null,"missed_bytes":130,"misses":4,"part":null,"policy":"lru","references":5,"sample_per_million":1000000,"sizes":true,"trace":"[..]","warm_up":0,"writes":false}
-{"block_bytes":8192,"byte_miss_ratio":0.5217391304347826,"byte_miss_ratio_error":null,"bytes":230,"cache_bytes":110,"cache_share":0.9166666666666666,"flags":null,"miss_ratio":0.6,"miss_ratio_error":null,"missed_bytes":120,"misses":3,"part":null,"policy":"gdsf","references":5,"sample_per_million":1000000,"sizes":true,"trace":"[..]","warm_up":0,"writes":false}
+{"block_bytes":8192,"byte_miss_ratio":0.5652173913043478,"byte_miss_ratio_error":null,"bytes":230,"cache_bytes":110,"cache_share":0.9166666666666666,"miss_ratio":0.8,"miss_ratio_error":null,"missed_bytes":130,"misses":4,"part":null,"policy":"lru","references":5,"sample_per_million":1000000,"sizes":true,"trace":"[..]","warm_up":0,"writes":false}
+{"block_bytes":8192,"byte_miss_ratio":0.5217391304347826,"byte_miss_ratio_error":null,"bytes":230,"cache_bytes":110,"cache_share":0.9166666666666666,"miss_ratio":0.6,"miss_ratio_error":null,"missed_bytes":120,"misses":3,"part":null,"policy":"gdsf","references":5,"sample_per_million":1000000,"sizes":true,"trace":"[..]","warm_up":0,"writes":false}
 
 "#]]);
 }
@@ -462,43 +461,5 @@ fn a_full_disk_is_told_with_the_file_that_has_no_room() {
             "{said}"
         );
         assert!(said.contains(target), "{command}: {said}");
-    }
-}
-
-#[test]
-fn rows_of_other_readings_of_one_trace_differ_in_their_flags() {
-    let folder = Folder::new();
-    let trace = folder.file("t", b"1,7,4096\n2,8,8192\n3,7,4096\n");
-    let columns = "time-col=1,obj-id-col=2,obj-size-col=3";
-    for (reading, flags) in [
-        (format!("--columns {columns}"), format!("columns {columns}")),
-        (
-            "--columns obj-id-col=3 --sort-window 9".to_owned(),
-            "columns obj-id-col=3, sort-window 9".to_owned(),
-        ),
-        (
-            "--trace-format csv --columns obj-id-col=1".to_owned(),
-            "columns obj-id-col=1, trace-format csv".to_owned(),
-        ),
-    ] {
-        for (command, more) in [
-            (format!("trace count {trace} --policy lru --cache 1"), ""),
-            (
-                format!(
-                    "simulate --trace {trace} --cache-blocks 2 --preset demand-lru --device instant"
-                ),
-                "think 1000ns",
-            ),
-        ] {
-            let think = if more.is_empty() { "" } else { "--think 1us" };
-            let row = output_of(&format!("{command} {think} {reading} --format json"));
-            let row: serde_json::Value = serde_json::from_str(&row).unwrap();
-            let own = if more.is_empty() {
-                String::new()
-            } else {
-                format!(", {more}")
-            };
-            assert_eq!(row["flags"], format!("{flags}{own}"), "{row}");
-        }
     }
 }

@@ -249,7 +249,6 @@ impl Row {
         vec![
             ("trace", json!(trace(args))),
             ("part", json!(args.reading.part())),
-            ("flags", json!(args.reading.manner())),
             ("policy", json!(self.policy)),
             (unit, json!(self.capacity)),
             ("cache_share", json!(share)),
