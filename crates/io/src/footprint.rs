@@ -151,10 +151,10 @@ mod tests {
             let before = mapped();
             let buffers: Vec<Vec<u8>> = (0..64).map(|_| Vec::with_capacity(kib << 10)).collect();
             let taken = mapped().saturating_sub(before);
-            assert!(taken >= 60 * kib << 10, "64 of {kib} KiB: {taken} bytes");
+            assert!(taken >= (60 * kib) << 10, "64 of {kib} KiB: {taken} bytes");
             drop(buffers);
             let left = mapped().saturating_sub(before);
-            assert!(left <= 4 * kib << 10, "64 of {kib} KiB: {left} bytes");
+            assert!(left <= (4 * kib) << 10, "64 of {kib} KiB: {left} bytes");
         }
     }
 }
