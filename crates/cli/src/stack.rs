@@ -48,11 +48,13 @@ impl Stack {
         }
         let driver = Driver::new(config).map_err(|e| Failure::Usage(e.to_string()))?;
         let driver = Arc::new(driver);
-        let writing = journal.map(|file| {
+        let begin = |file: RunFile| {
+            let writing = writing(Arc::downgrade(&driver))?;
             file.begin()?;
             driver.write_journal();
-            writing(Arc::downgrade(&driver))
-        });
+            Ok::<_, Failure>(writing)
+        };
+        let writing = journal.map(begin).transpose()?;
         let others = match (driver.is_emulated(), storage.stripe) {
             (true, _) => "emulated",
             (false, Some(_)) => "disk",
@@ -61,7 +63,7 @@ impl Stack {
         Ok(Self {
             driver,
             others,
-            _writing: writing.transpose()?,
+            _writing: writing,
         })
     }
 

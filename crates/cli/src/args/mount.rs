@@ -246,7 +246,7 @@ pub enum Order {
     /// Print the counters and the open files, as JSON
     #[command(
         after_long_help = "Counters whose names have no unit are of blocks of block_bytes, files_ahead_unread too; those of\n\
-        requests, windows, waits, refusals and files (files_ahead, _used, _wasted, _open) count these.\n\n\
+        requests, windows, waits, refusals, hints and files (files_ahead, _used, _wasted, _open) count these.\n\n\
         Examples:\n  \
         forerun ctl /fast stats | jq .counters\n  \
         forerun ctl /fast stats | jq -r .open_files[].path"

@@ -76,7 +76,11 @@ pub fn run(args: &args::Read, out: &mut dyn Write) -> Result<(), Failure> {
         let text = stats::lines(ledger, elapsed, bytes) + &stats::devices(&devices);
         let _ = stderr().write_all(text.as_bytes());
     }
-    copied.and(ledger.map(drop))
+    match (copied, ledger) {
+        // A reader that has enough hides no error of the run.
+        (Err(Failure::OutputClosed), Err(error)) => Err(error),
+        (copied, ledger) => copied.and(ledger.map(drop)),
+    }
 }
 
 /// A file with other bytes than its size says.
