@@ -185,6 +185,8 @@ impl<'a> Pages<'a> {
                 self.touched = piece.end;
                 return true;
             }
+            // Under a limit the advice is gone.
+            self.are_preferred = false;
         }
         match self.touched < self.arena.bytes() {
             true => {
@@ -334,18 +336,19 @@ mod tests {
         let _apart = APART.lock().unwrap_or_else(PoisonError::into_inner);
         let frames = (HUGE_PAGE / 4096) as u32;
         let (arena, _target) = filled(1);
-        let made = arena.make_huge(0);
-        if made != Some(Ok(())) {
-            return skipped(format!("no huge page to be had here: {made:?}"));
+        arena.prefer_huge(3 * HUGE_PAGE, true);
+        let _probe = fill(&arena, 3 * frames..3 * frames + 1);
+        if pages(&arena).0 == 0 {
+            return skipped("a read that is first on memory gets no huge page here");
         }
         let mut ahead = Pages::new(&arena, true);
         ahead.prefer_huge(HUGE_PAGE);
         let _first = fill(&arena, frames..frames + 1);
-        assert_eq!(pages(&arena), (4096, 4096), "one more, by the read alone");
+        assert_eq!(pages(&arena), (4096, 6144), "one more, by the read alone");
         ahead.are_warm = false;
         ahead.prefer_huge(2 * HUGE_PAGE);
         let _second = fill(&arena, 2 * frames..2 * frames + 1);
-        assert_eq!(pages(&arena), (4096, 4096 + 4), "and a small page");
+        assert_eq!(pages(&arena), (4096, 6144 + 4), "and a small page");
     }
 
     #[test]

@@ -90,9 +90,10 @@ pub(crate) fn bare(error: io::Error) -> io::Error {
 /// The error of a listing: one that is not found has no bucket, also where the store gives that no code of its own.
 pub(crate) fn of_listing(error: io::Error) -> io::Error {
     match number(&error) {
-        Some(libc::ENOENT) if !is_explained(&error) => {
-            told("status 404: there is no such bucket", libc::ENOENT)
-        }
+        Some(libc::ENOENT) if !is_explained(&error) => told(
+            "not found: there is no such bucket, or no store at this endpoint",
+            libc::ENOENT,
+        ),
         _ => error,
     }
 }

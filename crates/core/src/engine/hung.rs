@@ -9,7 +9,7 @@
 //!
 //! Control law of a file: while it hangs its reads ask for one block each, beside the limit, and so hold little.
 //! While its requests only come late, several times as long as they should take, they are beside the limit, too, and
-//! short, and those of other files as long as ever. The first that comes in time ends either.
+//! short beside others that were written off, and those of other files as long as ever. One in time ends either.
 //!
 //! Example: 16 MiB, eight requests at most, and 40 objects of 4 MiB that were read whole hang. After a second eight
 //! are written off and called back; the windows queued behind them give their frames back. The other 32 are tried
@@ -58,7 +58,7 @@ impl Engine {
     /// they may be for objects that hang, too, and others wait for memory. Their reads ask again.
     fn make_room_beside_hung(&mut self, id: DeviceId) {
         let enough = self.memory.frames_usable() / ROOM_PART;
-        if self.queues.hung_frames() == 0 || self.memory.obtainable() >= enough {
+        if !self.queues.has_lost() || self.memory.obtainable() >= enough {
             return;
         }
         for request in self.queues.decided_at(id) {

@@ -105,7 +105,8 @@ impl Load {
 
     /// Whether more requests that hang can be passed over.
     pub(super) fn has_hung_to_write_off(&self) -> bool {
-        self.in_flight > 0 && self.hung < HUNG_MAX
+        // Of those written off because they will be late, some may hang.
+        self.in_flight > 0 && (self.hung < HUNG_MAX || self.bytes_lost < self.bytes_hung)
     }
 
     /// Whether it is time to look for requests that hang.

@@ -35,9 +35,14 @@ impl Queues {
         saturate(hung.div_ceil(self.block_bytes))
     }
 
+    /// Whether requests are in flight that may never end.
+    pub(crate) fn has_lost(&self) -> bool {
+        self.devices.values().any(|d| d.load.bytes_lost > 0)
+    }
+
     /// Most blocks that a fetch may take, of so many frames; `is_late` if requests of its file come late.
     pub(crate) fn fetch_max(&self, frames: u32, is_late: bool) -> u32 {
-        let is_short = is_late || self.devices.values().any(|d| d.load.bytes_lost > 0);
+        let is_short = is_late || self.has_lost();
         match self.hung_frames() {
             hung if hung > 0 && is_short => (frames.saturating_sub(hung) / HUNG_PART).max(1),
             _ => u32::MAX,

@@ -204,9 +204,8 @@ mod tests {
         assert_eq!(arm.due(Some(ReaderId(7)), 5), 5);
     }
 
-    /// At most 256 are passed over at a time.
-    #[test]
-    fn more_requests_that_hang_than_are_passed_over_count_until_there_is_room() {
+    /// A server that has 300 requests.
+    fn crowded() -> (Queues, Vec<crate::units::RequestId>) {
         let server = Profile::constant(Nanos(1_000_000), 1_000_000_000).unwrap();
         let mut queues = queues(&server.with_servers(400).unwrap().with_most(400));
         queues.in_flight_max = 400;
@@ -218,6 +217,30 @@ mod tests {
             assert!(queues.begin(&want, Nanos(0), u32::MAX).is_some());
             sent.extend(want.request());
         }
+        (queues, sent)
+    }
+
+    #[test]
+    fn those_written_off_because_they_will_be_late_are_seen_to_hang() {
+        for late in [1, 255, 256] {
+            let (mut queues, sent) = crowded();
+            for request in &sent[..late] {
+                queues.write_off(*request, false);
+            }
+            let later = Nanos(3_600_000_000_000);
+            assert_eq!(queues.looked_at(later, true), [DISK], "{late}");
+            let hung = queues.hung(DISK, later);
+            assert!(sent[..late].iter().all(|one| hung.contains(one)), "{late}");
+            assert!(!queues.has_lost());
+            queues.write_off(sent[0], true);
+            assert!(queues.has_lost());
+        }
+    }
+
+    /// At most 256 are passed over at a time.
+    #[test]
+    fn more_requests_that_hang_than_are_passed_over_count_until_there_is_room() {
+        let (mut queues, sent) = crowded();
         let later = Nanos(3_600_000_000_000);
         for (ended, live) in [(0..0, 44), (0..256, 0)] {
             for request in &sent[ended] {

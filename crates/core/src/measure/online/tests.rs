@@ -32,6 +32,37 @@ fn a_cache_that_has_half_of_the_requests_hides_no_device() {
     assert!(expected.0.abs_diff(17_000_000) < 1_000_000, "{expected:?}");
 }
 
+/// Pages at random of a disk that has two at a time and reads in 6 to 10 ms; one in so many is from its cache.
+#[test]
+fn a_cache_that_has_some_of_the_pages_makes_a_disk_no_faster() {
+    for one_in in [2, 3, 4, 8] {
+        let (mut random, mut method, mut now) = (Random(one_in), one(), 1_000);
+        for number in 0..2000 {
+            let is_hit = number > 100 && random.one_in(one_in);
+            let took = if is_hit {
+                60_000
+            } else {
+                6_000_000 + random.below(4_000_000)
+            };
+            now += took;
+            method.ended(&Sample {
+                sent: Nanos(now - took - 1_000),
+                ended: Nanos(now),
+                distance: Bytes(1 << 30),
+                bytes: Bytes(4096),
+                in_flight: 2,
+                left: 2,
+                ..Sample::default()
+            });
+        }
+        let expected = method.expected(Bytes(1 << 30), Bytes(4096)).0;
+        assert!(
+            (6_500_000..9_500_000).contains(&expected),
+            "1 in {one_in}: {expected} ns"
+        );
+    }
+}
+
 /// A store of eight servers.
 fn store() -> Online {
     let described = Profile::constant(Nanos(20_000_000), 80_000_000).unwrap();
