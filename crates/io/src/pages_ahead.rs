@@ -7,8 +7,8 @@
 //! ones are never reported. A short run must neither wait for memory nor touch memory it will not use.
 //!
 //! So one thread goes ahead of the use by half of it, as readahead does of reads, with huge pages as
-//! long as they come fast; frames that the reads themselves reach first get these, too, and small ones otherwise. What
-//! is used after [`PATIENCE`], or when all of the arena is, becomes huge, from the front on: a device
+//! long as they come fast; frames that the reads themselves reach first get these, too, and small ones otherwise. Memory
+//! in use after [`PATIENCE`], or when all of the arena is, becomes huge, from the front on: a device
 //! gets a request of 1 MiB in one piece instead of 256. A virtual disk that takes 254 pieces at a time gave 1.3 to 2.4 GB/s in
 //! small pages, whatever was in flight, and 3.4 to 3.8 in huge ones.
 //!
@@ -200,7 +200,7 @@ impl<'a> Pages<'a> {
         false
     }
 
-    /// Reads that are first on memory from here on get what this thread would.
+    /// Reads that are first on memory from here on get the kind of pages that this thread would make.
     fn prefer_huge(&mut self, from: usize) {
         if self.are_preferred != self.are_warm {
             self.are_preferred = self.are_warm;

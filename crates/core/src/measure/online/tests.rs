@@ -171,6 +171,18 @@ fn one() -> Online {
     method
 }
 
+/// A MiB that continues the one before, one of 40 requests that went out 50 ms ago.
+fn of_many(now: u64) -> Sample {
+    Sample {
+        sent: Nanos(now - 50_000_000),
+        ended: Nanos(now),
+        bytes: Bytes(1 << 20),
+        in_flight: 40,
+        left: 40,
+        ..Sample::default()
+    }
+}
+
 #[test]
 fn a_host_that_is_told_of_many_requests_at_once_sees_the_time_of_each() {
     let convoys = [
@@ -183,14 +195,7 @@ fn a_host_that_is_told_of_many_requests_at_once_sees_the_time_of_each() {
         let (mut method, mut now) = (one(), 100_000_000);
         for number in 0..50 * convoy {
             now += if number % convoy == 0 { gap } else { 12_000 };
-            method.ended(&Sample {
-                sent: Nanos(now - 50_000_000),
-                ended: Nanos(now),
-                bytes: Bytes(1 << 20),
-                in_flight: 40,
-                left: 40,
-                ..Sample::default()
-            });
+            method.ended(&of_many(now));
         }
         let expected = method.expected(Bytes(0), Bytes(1 << 20)).0;
         let each = (gap + (convoy - 1) * 12_000) / convoy;
@@ -212,14 +217,7 @@ fn those_told_of_with_a_request_that_is_on_time_do_not_seem_fast() {
                 false => (convoy, 3_400_000, 62_000),
             };
             now += if number % length == 0 { gap } else { next };
-            method.ended(&Sample {
-                sent: Nanos(now - 50_000_000),
-                ended: Nanos(now),
-                bytes: Bytes(1 << 20),
-                in_flight: 40,
-                left: 40,
-                ..Sample::default()
-            });
+            method.ended(&of_many(now));
             least = least.min(method.expected(Bytes(0), Bytes(1 << 20)).0);
         }
         let each = (3_400_000 + (convoy - 1) * 62_000) / convoy;
