@@ -43,6 +43,8 @@ pub struct StreamFacts {
     pub asked: Bytes,
     /// Bytes the stream has consumed since it began.
     pub consumed: Bytes,
+    /// Whether it has read its file forward from the first byte on.
+    pub is_from_begin: bool,
     /// Its last window.
     pub last_window: Bytes,
     /// Whether its reader had to wait since that window was decided.
@@ -147,8 +149,9 @@ pub trait Depth: core::fmt::Debug + Send {
     /// - It MUST NOT be zero.
     /// - It MUST be bounded. Of a stream that has consumed nothing: by [`NEW_MAX`], twice the asked bytes or
     ///   [`NEW_DEPTHS_MAX`] competitive depths, whichever is most. Later: by its limit for such a stream,
-    ///   twice the asked bytes, the bytes consumed or the competitive depth. A last window that is longer than
-    ///   these is no reason for another: at most half of all bytes fetched are wasted, whenever the run ends.
+    ///   twice the asked bytes, the bytes consumed or the competitive depth, and of one that has read its file from the
+    ///   first byte on by [`NEW_DEPTHS_MAX`] depths. A last window that is longer than these is no reason for another:
+    ///   at most half of all bytes fetched are wasted, whenever a run within a file ends.
     fn limit(&self, stream: &StreamFacts, device: &DeviceFacts<'_>) -> Bytes;
 
     /// Whether the limit is one device's, and windows of files on several are as many times as long

@@ -71,6 +71,11 @@ impl Stream {
         self.touched - u64::from(self.start)
     }
 
+    /// Whether it has read its file forward from the first block on.
+    pub(crate) fn is_from_begin(&self) -> bool {
+        self.direction == Direction::Forward && self.start == 0 && self.touched > 0
+    }
+
     /// Blocks fetched or on the way that its reader has not come to.
     pub(crate) fn ahead(&self) -> u64 {
         self.windows_end.saturating_sub(self.touched)

@@ -32,6 +32,7 @@ impl Case {
         let stream = StreamFacts {
             asked: Bytes(1 + random.magnitude(32)),
             consumed: Bytes(random.magnitude(52)),
+            is_from_begin: random.one_in(2),
             last_window: Bytes(random.magnitude(34)),
             waited: random.one_in(2),
             location: Bytes(random.magnitude(40)),
@@ -99,7 +100,13 @@ pub fn depth(make: &dyn Fn() -> Box<dyn Depth>, seed: u64, but: &[Rule]) -> Resu
             .competitive_depth(case.distance, stream.location);
         let asked = Bytes(stream.asked.0.saturating_mul(2));
         let first = asked.max(case.most());
-        let bound = new.max(asked).max(stream.consumed).max(depth);
+        let depths = if stream.is_from_begin {
+            NEW_DEPTHS_MAX
+        } else {
+            1
+        };
+        let depths = Bytes(depth.0.saturating_mul(depths));
+        let bound = new.max(asked).max(stream.consumed).max(depths);
         let is_bounded = new <= first && *limit <= bound;
         let how = || {
             let (limit, bound, new, first) = (limit.0, bound.0, new.0, first.0);

@@ -288,6 +288,7 @@ impl Engine {
         let facts = StreamFacts {
             asked: Bytes(u64::from(access.count) * unit),
             consumed: Bytes(stream.consumed() * unit),
+            is_from_begin: stream.is_from_begin(),
             last_window: Bytes(u64::from(stream.last_window) * unit),
             waited: stream.waited,
             location,

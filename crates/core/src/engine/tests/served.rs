@@ -92,6 +92,48 @@ fn a_window_is_one_request_where_others_wait_for_their_turn_and_two_where_none_d
     }
 }
 
+/// Bytes fetched once a reader has read eight times 64 KiB from there on, of a file of 256 MiB.
+fn fetched_from(first: u32) -> u64 {
+    const COUNT: u32 = 16;
+    let mut rig = rig(16, 512 << 20, 0, 0);
+    let (file, reader) = (FileId(0), ReaderId(0));
+    rig.input(Input::File {
+        file,
+        placement: Placement::linear(DeviceId(0), Bytes(0)),
+        bytes: Bytes(256 << 20),
+    });
+    rig.input(Input::Open { reader, file });
+    for number in 0..8 {
+        let first = first + number * COUNT;
+        rig.input(Input::Read {
+            read: ReadId(number),
+            reader,
+            access: sequential(first, COUNT),
+            wants: Wants::Presence,
+            fresh: true,
+        });
+        while rig.engine.reads.get(ReadId(number)).is_some() {
+            rig.now += 30_000_000;
+            while !rig.outstanding.is_empty() {
+                rig.complete(0, FetchOutcome::Done);
+            }
+        }
+        let first = Block(first);
+        rig.input(Input::Touch {
+            reader,
+            first,
+            count: COUNT,
+        });
+    }
+    rig.engine.ledger().request_bytes.0
+}
+
+#[test]
+fn who_reads_a_file_from_its_begin_has_windows_for_all_servers() {
+    let (within, begin) = (fetched_from(1 << 15), fetched_from(0));
+    assert!(begin >= 2 * within, "{begin} of {within}");
+}
+
 /// A reader that takes its bytes a moment after the engine says that they are there.
 #[test]
 fn awaited_blocks_stay_until_they_are_taken_though_their_mark_opens_a_window() {
