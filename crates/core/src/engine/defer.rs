@@ -24,7 +24,7 @@ use crate::units::{Block, Bytes, DeviceId, Extent, FileId, ReaderId};
 /// Blocks of a window to come that may be there already, through the plan; as many as one read has.
 const PASSED_MAX: usize = Engine::READ_MAX as usize;
 
-/// A read at random costs a switch and little else: its bytes are worth at most this part of it. A page of a
+/// A single read costs a switch and little else: its bytes are worth at most this part of it. A page of a
 /// database, 16 KiB, is one of a disk of 8 ms and 80 MB/s.
 const SINGLE_PART: u64 = 32;
 
@@ -57,6 +57,8 @@ impl Engine {
             _ => None,
         };
         let jumps = read.is_some_and(|read| self.jumps(read));
+        // A program that opens a file and looks at it waits for that page alone.
+        let begins = read.is_some_and(|read| read.access.previous.is_none());
         let is_idle = read.is_some_and(|read| read.wants == Wants::Idle);
         let bytes = self.bytes_of(Extent { file, first, count });
         let depth = self.queues.device(place.device)?.depth();
@@ -66,9 +68,9 @@ impl Engine {
             fetch,
             class: match read {
                 _ if is_idle => Class::Idle,
-                _ if !is_random || bytes > depth => Class::Program,
-                _ if bytes.0 > depth.0 / SINGLE_PART => Class::Short,
-                _ => Class::Single,
+                _ if (jumps || begins) && bytes.0 <= depth.0 / SINGLE_PART => Class::Single,
+                _ if is_random && bytes <= depth => Class::Short,
+                _ => Class::Program,
             },
             owner: Some(reader),
             came,

@@ -63,7 +63,8 @@ pub(crate) enum Class {
     /// The same of a reader at random, worth a switch or less: among its like in the order of their
     /// places.
     Short,
-    /// The same, worth a 32nd of a switch or less: before all others, as far as the [express](super::arm) goes.
+    /// A first read or a jump, worth a 32nd of a switch or less: before all others, as far as the [express](super::arm)
+    /// goes.
     Single,
     /// Of an announced order: behind those, until a read waits for it.
     Planned,
