@@ -114,21 +114,23 @@ struct Own<'a> {
 
 impl Own<'_> {
     fn is_late(&self) -> bool {
-        self.took > self.expected.saturating_add(self.expected / 2)
+        is_late(self.took, self.expected)
     }
+}
+
+/// Whether a request took longer than chance makes it, mostly.
+fn is_late(took: u64, expected: u64) -> bool {
+    took > expected.saturating_add(expected / 2)
 }
 
 /// A request, and others that were told of with it.
 #[derive(Clone, Debug, Default)]
 struct Convoy {
-    /// Time of the first.
-    first: u64,
+    /// Time of the first, and how long it should take.
+    took: u64,
+    expected: u64,
     /// When it ended.
     told: Nanos,
-    /// It took longer than it should.
-    is_late: bool,
-    /// It took more than chance makes it.
-    is_clear: bool,
     all: Together,
     /// The costs without the first, where that is learned because it was on time.
     before: Option<Costs>,
@@ -171,11 +173,11 @@ impl Convoy {
     /// pages of which a cache has some.
     fn has_part(&self, own: Own<'_>) -> bool {
         let was_there = own.request.sent < self.told;
-        let is_short = own.took < self.first / PART;
+        let is_short = own.took < self.took / PART;
         let is_alike = self.all.has(own.request.distance);
-        let is_told = self.is_clear && own.took < HOST_COST;
+        let is_told = self.took / PART > self.expected && own.took < HOST_COST;
         let is_early = own.took < own.expected / PART;
-        let has_part = match self.is_late {
+        let has_part = match is_late(self.took, self.expected) {
             true => is_alike || is_told || is_early,
             false => own.request.bytes.0 > HIT && is_early && own.took < HOST_COST,
         };
@@ -189,10 +191,8 @@ impl Convoy {
             expected,
         } = own;
         if self.all.requests() == 0 {
-            self.first = took;
+            (self.took, self.expected) = (took, expected);
             self.told = request.ended;
-            self.is_late = own.is_late();
-            self.is_clear = took / PART > expected;
         }
         self.all
             .push(request.distance, request.bytes, took, expected);
