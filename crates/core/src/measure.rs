@@ -49,6 +49,8 @@ pub struct Sample {
     pub is_full: bool,
     /// The time [expected](Measure::expected) of all of those together.
     pub ahead: Nanos,
+    /// Whether it came several times as late as it should, while others did not: its object may be why.
+    pub is_late: bool,
 }
 
 /// Where the figures of a device come from.

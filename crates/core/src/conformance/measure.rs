@@ -48,6 +48,7 @@ fn draw(random: &mut Random) -> Event {
         left: 1 + random.magnitude(10) as u32,
         is_full: random.one_in(2),
         ahead: Nanos(random.magnitude(63)),
+        is_late: random.one_in(8),
     })
 }
 

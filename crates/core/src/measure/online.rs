@@ -159,7 +159,11 @@ impl Online {
             return self.single.learn(&mut self.costs, sample, before);
         }
         self.single.pass(&self.costs, sample, before);
-        let most = sample.in_flight.max(sample.left);
+        // Behind those that come late others go out meanwhile.
+        let most = match self.probing.is_in_doubt() {
+            true => sample.in_flight,
+            false => sample.in_flight.max(sample.left),
+        };
         let time = sample.ended.since(sample.sent);
         // The first at an idle server is served first, and others only ever make a request slower.
         let is_new = !self.servers.is_known && self.floor > 1 && self.costs.requests() < FIRST;
@@ -192,7 +196,10 @@ impl Online {
 
     /// An epoch ended: how many servers were at work?
     fn settle(&mut self, epoch: &Epoch) {
-        let is_told = self.servers.is_one() && self.costs.requests() < u64::from(EPOCH);
+        let is_told = match self.servers.is_one() {
+            true => self.costs.requests() < u64::from(EPOCH),
+            false => self.profile.is_served() && self.costs.requests() == 0,
+        };
         // Expected times that were only told say nothing, nor do requests that were sent before the costs were
         // measured anew.
         if is_told || self.probing.is_on() {
@@ -244,6 +251,10 @@ impl Measure for Online {
     }
 
     fn ended(&mut self, sample: &Sample) {
+        // One that is late may be so because of its object; four in doubt are the server.
+        if sample.is_late && !self.probing.is_in_doubt() {
+            return self.lost(sample.in_flight);
+        }
         let before = core::mem::replace(&mut self.ended, sample.ended);
         let expected = self.costs.expected(sample.distance, sample.bytes).0;
         self.mean = self.mean - self.mean / MEAN_OF + expected / MEAN_OF;

@@ -71,6 +71,11 @@ impl Probing {
         self.left > 0
     }
 
+    /// Whether the next requests say if the costs have changed.
+    pub(super) fn is_in_doubt(&self) -> bool {
+        self.is_on() && self.is_checked
+    }
+
     /// Whether a request of the last epoch took about the time it takes alone.
     pub(super) fn is_on_time(&self) -> bool {
         self.since_on_time < ON_TIME

@@ -18,9 +18,6 @@ use crate::measure::Measure;
 use crate::profile::Profile;
 use crate::units::{Bytes, Nanos, scaled};
 
-/// So many late requests in a row, and it is the server that is slow: its [costs](crate::measure) are learned
-/// from them.
-const LATE_MAX: u32 = 64;
 /// Requests of a server should take no longer: where it has eight slots and a hundred programs wait, each has
 /// its turn within three seconds. From 4 MB/s a request on the longest there are take less.
 const SHORT: Nanos = Nanos(250_000_000);
@@ -254,8 +251,6 @@ impl Device {
         let sample = self.load.end(now, sent, is_late);
         if is_whole {
             self.arm.serve(position, sample.bytes.0);
-        }
-        if is_whole && (!is_late || self.load.late >= LATE_MAX) {
             self.measure.ended(&sample);
         } else {
             self.measure.lost(sample.in_flight);

@@ -23,6 +23,9 @@ pub(super) const WAITED_TIMES: u64 = 8;
 const STALLED: Nanos = Nanos(1_000_000_000);
 /// A request of a server is late if it takes so many times its expected time.
 const LATE_TIMES: u64 = 4;
+/// So many late requests in a row, and it is the server that is slow: its [costs](crate::measure) are learned
+/// from them.
+const LATE_MAX: u32 = 64;
 /// Most hanging requests of a device that do not count: each may hold a thread, and 256 have some
 /// mebibytes of stacks.
 const HUNG_MAX: u32 = 256;
@@ -61,7 +64,7 @@ pub(super) struct Load {
     /// When it was looked for such requests.
     looked: Nanos,
     /// How many requests in a row came late.
-    pub(super) late: u32,
+    late: u32,
     /// When it last ended a fetch.
     pub(super) ended: Nanos,
     /// Since when it has had fetches all the time.
@@ -163,6 +166,7 @@ impl Load {
             left: self.live(),
             is_full: false,
             ahead,
+            is_late: false,
         };
         Sent {
             sample,
@@ -197,7 +201,10 @@ impl Load {
             false => 0,
         };
         self.ended = now;
-        sample
+        Sample {
+            is_late: is_late && self.late < LATE_MAX,
+            ..sample
+        }
     }
 }
 

@@ -191,6 +191,44 @@ fn known_again(before: &str, after: &str, count: usize) -> f64 {
     new as f64 / (known(to) - known(from)) as f64
 }
 
+/// Bytes a second of so many readers from five to fifteen seconds after a store has become this far, in milliseconds.
+fn of_store(readers_count: usize, told: u64, far: [u64; 2]) -> f64 {
+    let store = |far: u64| built(&format!("object_store(first_byte_ns={far}000000)"));
+    let at = 10 * SECOND;
+    let run = |until| {
+        let mut settings = settings("forerun", 256 << 20);
+        settings.block_bytes = 32 << 10;
+        let device = Phased::new(store(far[0]), vec![(Nanos(at), store(far[1]))]);
+        let workload = readers(readers_count, 1 << 40);
+        let mut scene = Scene::new(settings, Box::new(device), &workload);
+        let profile = Profile::constant(Nanos(told * 1_000_000), 80_000_000).unwrap();
+        // As a store is told by its client, which has so many connections.
+        scene.told = Some(profile.with_servers(16).unwrap().with_most(64));
+        scene.until = Some(Nanos(until));
+        scene.run(&mut ()).unwrap().bytes.0
+    };
+    (run(at + 15 * SECOND) - run(at + 5 * SECOND)) as f64 / 10.0
+}
+
+#[test]
+fn a_store_is_used_whatever_was_told_of_it_and_soon_again_once_it_is_ten_times_as_far() {
+    for count in [10, 64] {
+        for far in [20, 200] {
+            let known = of_store(count, far, [far, far]);
+            let [unknown, later] =
+                [far, far / 10 + 1].map(|first| of_store(count, 30, [first, far]));
+            let case = format!(
+                "{count} readers, {far} ms: {:.1} MB/s, {:.3} unknown, {:.3} from a tenth",
+                known / 1e6,
+                unknown / known,
+                later / known
+            );
+            println!("{case}");
+            assert!(unknown > 0.8 * known && later > 0.8 * known, "{case}");
+        }
+    }
+}
+
 /// Eight servers, all the time with more to do than they can: now and then one request has them
 /// all.
 #[test]
