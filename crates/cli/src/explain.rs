@@ -303,6 +303,13 @@ pub const LIST: &[Entry] = &[
         "Mount as root, or leave `--kernel-readahead` away.",
     ),
     entry(
+        "replaced",
+        Others,
+        "Stale file handle",
+        "The object or file was replaced while it was read: what was read before is of the old one.",
+        "Open it anew, and read it from its begin.",
+    ),
+    entry(
         "daemon-dead",
         Others,
         "Transport endpoint is not connected",

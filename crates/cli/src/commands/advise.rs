@@ -421,10 +421,24 @@ impl Advice<'_> {
             .values
             .get(&Metric::P99)
             .map_or("-".to_owned(), |value| format!("{} ms", number(*value)));
+        let better = match self.is_beaten_by(&point.values) {
+            true => ", better than the advised: the kernel has it without a mount",
+            false => "",
+        };
         format!(
-            "{method}; of constant ones {} is the best (p99 {p99})",
+            "{method}; of constant ones {} is the best (p99 {p99}){better}",
             bytes.map_or("-".to_owned(), memory)
         )
+    }
+
+    /// Whether figures are better in one and as good in the other by more than what counts as equal.
+    fn is_beaten_by(&self, values: &std::collections::BTreeMap<Metric, f64>) -> bool {
+        let own = |metric| of(self.place, metric);
+        let of = |metric| values.get(&metric).copied();
+        let rates = of(Metric::Throughput).zip(own(Metric::Throughput));
+        let waits = of(Metric::P99).zip(own(Metric::P99));
+        let is_as_fast = rates.is_none_or(|(other, own)| other >= own * (1.0 - WITHIN));
+        is_as_fast && waits.is_some_and(|(other, own)| other < own * (1.0 - WITHIN))
     }
 
     fn beside_kernel(&self) -> String {

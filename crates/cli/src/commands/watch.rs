@@ -4,6 +4,7 @@
 //! `--guardian` this process is the one that looks after its limits.
 
 use std::io::Write;
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use forerun_baselines::METHODS;
@@ -77,6 +78,7 @@ fn begin(
     let absolute = |path: &Path| {
         std::path::absolute(path).map_err(|e| Failure::unusable(path, files::plain(&e)))
     };
+    args.paths.iter().try_for_each(|path| check(path))?;
     // A watch in the background leaves the working directory before the first line and after the last record.
     let journal = args.journal.as_deref().map(absolute).transpose()?;
     journal.as_deref().map(files::check_journal).transpose()?;
@@ -107,6 +109,17 @@ fn begin(
         },
         metrics: args.metrics,
     })
+}
+
+/// A file is neither: all of its file system would be watched for it.
+fn check(path: &Path) -> Result<(), Failure> {
+    match std::fs::metadata(path) {
+        Ok(found) if !found.is_dir() && !found.file_type().is_block_device() => Err(
+            Failure::unusable(path, "it is no folder, mount point or block device"),
+        ),
+        // One that is not there is named by the watch itself.
+        _ => Ok(()),
+    }
 }
 
 /// The words that start a guardian, of a watch in the background or not.

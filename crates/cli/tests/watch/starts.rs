@@ -84,6 +84,21 @@ fn table() -> Vec<u8> {
 }
 
 #[test]
+fn a_file_is_not_watched_for_its_file_system() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("clip");
+    fs::write(&file, "a clip").unwrap();
+    for arguments in [&["--dry-run"][..], &[]] {
+        let mut command = Command::new(cargo_bin("forerun"));
+        command.arg("watch").args(arguments).arg(&file);
+        let output = command.output().unwrap();
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{told}");
+        assert!(told.contains("clip: it is no folder"), "{told}");
+    }
+}
+
+#[test]
 fn partitions_of_one_disk_are_watched_together() {
     // For tracefs, which it mounts.
     let Some(_other) = Disk::new() else { return };

@@ -31,11 +31,13 @@ pub const FORMAT: Format = Format {
     writer: || Box::new(Plain::default()),
 };
 
-/// Two and three columns are as well time, object and size of a cache trace.
+/// Two and three columns are as well time, object and size of a cache trace; and they may stand between other marks than
+/// blanks.
 fn is_one_column(head: &[u8]) -> bool {
     let lines = head.split(|byte| *byte == b'\n');
     let mut lines = lines.filter(|line| !is_comment(line));
-    lines.all(|line| split(line).count() < 2)
+    let is_mark = |byte: &u8| b";|{".contains(byte);
+    lines.all(|line| split(line).count() < 2 && !line.iter().any(is_mark))
 }
 
 const FORM: &str = "block [disk] [compute_us]";
