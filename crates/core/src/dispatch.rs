@@ -50,9 +50,9 @@ pub struct Waiting {
     /// Where it begins, in bytes from the device's beginning.
     pub position: u64,
     /// The amount of the device's work at which it is due, in bytes: see the [module](self). 0 of a
-    /// single read at random, which does not wait for a turn.
+    /// single read, the first of its reader or at random, which does not wait for a turn.
     pub due: u64,
-    /// Whether it is a short read at random: a switch, and as much again at most.
+    /// Whether it is a short read, the first or at random: a switch, and as much again at most.
     pub is_short: bool,
 }
 

@@ -6,7 +6,7 @@
 //! ```text
 //! producer                               class     frames       due
 //! a read misses, a window's mark is met  Program   at its turn  by the work of its reader
-//! a page at random                       Single    at its turn  at once, with a bounded part of the work
+//! a page, the first or at random         Single    at its turn  at once, with a bounded part of the work
 //! a read at random up to a switch        Short     at its turn  by work, among its like by its place
 //! a piece of an announced order          Planned   before       behind programs, until a read waits for it
 //! the beginning of a file ahead          Ahead     before       the same; alone its batch stays together

@@ -12,16 +12,17 @@
 //! part of these servers, and windows as long as they may have together:
 //!
 //! ```text
-//! n      = servers / streams, at most 64
+//! n      = servers / streams
 //! window = max(D, alpha x consumed, min(n x D, max(consumed, n x read)))
-//!          max(D, alpha x consumed, n x D)    once a file was read from its begin
+//!          max(D, alpha x consumed, min(n x D, max(consumed, n x read, 4 D)))   once a file was read from its begin
 //! ```
 //!
 //! A store of 16 servers and D of 2.4 MB: its only reader gets 2.4 MB, or 16 MiB in reads of 1 MiB, one for each server;
 //! then as many bytes as it has consumed, up to 38 MB. Who has read a file from its begin reads it to its end more often
-//! than not, and gets up to 38 MB as fast as the detector's windows grow. Runs within a file end anywhere: by the second
-//! rule a search of an index fetched 15 bytes for each that it read, by the first 4. Of 16 readers each gets 2.4 MB at first. No other stream waits for the bytes that are wasted. A window
-//! that is longer than one read and shorter than two is as long as two: D of 180 kB and reads of 128 KiB give 256 KiB.
+//! than not, and gets 9.6 MB at once, as far as the detector's windows grow. Runs within a file end anywhere: with n x D
+//! at once a search of an index fetched 15 bytes for each that it read, so 4. Of 16 readers each gets 2.4 MB at first. A
+//! window that is longer than one read of its reader and shorter than two is as long as two: D of 180 kB and reads of
+//! 128 KiB give 256 KiB.
 //!
 //! Goes beyond Li et al. 2004, whose depth is the case alpha = 0 (`docs/DIFFERENCES.md`).
 
@@ -54,6 +55,10 @@ pub(super) const METHOD: Method<Box<dyn Depth>> = Method {
     },
 };
 
+/// Windows of a file that is read from its begin: as many bytes as a link of four connections brings in the time of a
+/// switch, so a program that ends there has made others wait for a switch's time at most.
+const BEGIN_DEPTHS: u64 = 4;
+
 #[derive(Debug)]
 struct Growing {
     alpha_percent: u64,
@@ -63,13 +68,15 @@ impl Depth for Growing {
     fn limit(&self, stream: &StreamFacts, device: &DeviceFacts<'_>) -> Bytes {
         let competitive = device.depth(stream.location);
         let grown = Bytes(scaled(stream.consumed.0, self.alpha_percent, 100));
-        let servers = u64::from(device.servers_a_stream()).min(NEW_DEPTHS_MAX);
-        let wide = Bytes(competitive.0.saturating_mul(servers));
-        let a_read_each = Bytes(stream.asked.0.saturating_mul(servers));
-        let wide = match stream.is_from_begin {
-            true => wide,
-            false => wide.min(stream.consumed.max(a_read_each)),
+        let servers = u64::from(device.servers_a_stream());
+        let times = |of: u64, count| Bytes(of.saturating_mul(count));
+        let a_read_each = times(stream.asked.min(competitive).0, servers.min(NEW_DEPTHS_MAX));
+        let from_begin = match stream.is_from_begin {
+            true => times(competitive.0, BEGIN_DEPTHS),
+            false => Bytes(0),
         };
+        let first = a_read_each.max(from_begin);
+        let wide = times(competitive.0, servers).min(stream.consumed.max(first));
         let longest = grown.max(wide);
         let waits = stream.waited || stream.consumed == Bytes(0);
         let allowed = match waits {
@@ -125,12 +132,13 @@ mod tests {
 
     /// A store of 30 ms and 80 MB/s a request has a competitive depth of 2,400,000 bytes.
     #[test]
-    fn a_stream_of_a_store_has_all_its_servers_at_the_begin_of_a_file_and_a_read_for_each_within() {
+    fn a_stream_of_a_store_begins_with_four_depths_at_the_begin_of_a_file_and_a_read_for_each_server_within()
+     {
         let store = Profile::constant(crate::units::Nanos(30_000_000), 80_000_000).unwrap();
         let store = store.with_servers(16).unwrap().with_most(256);
         for (streams, asked, within, from_begin) in [
-            (1, 65_536, 2_400_000, 38_400_000),
-            (1, 1_000_000, 16_000_000, 38_400_000),
+            (1, 65_536, 2_400_000, 9_600_000),
+            (1, 1_000_000, 16_000_000, 16_000_000),
             (1, 10_000_000, 38_400_000, 38_400_000),
             (8, 1_000_000, 2_400_000, 4_800_000),
             (8, 2_000_000, 4_000_000, 4_800_000),
