@@ -306,8 +306,8 @@ pub const LIST: &[Entry] = &[
         "replaced",
         Others,
         "Stale file handle",
-        "The object or file was replaced while it was read: what was read before is of the old one.",
-        "Open it anew, and read it from its begin.",
+        "The object or file was replaced while it was read.",
+        "Open it anew.",
     ),
     entry(
         "daemon-dead",

@@ -47,6 +47,8 @@ const PAGE: u64 = 4096;
 
 /// As near to the best is near.
 const WITHIN: f64 = 0.05;
+/// A wait that is shorter by less, in milliseconds, is no gain: a thread that wakes up takes as long.
+const SEEN: f64 = 0.1;
 
 /// More memory for the blocks of the trace than this is refused.
 const TRACE_MEMORY: Bytes = Bytes(4 << 30);
@@ -431,14 +433,15 @@ impl Advice<'_> {
         )
     }
 
-    /// Whether figures are better in one and as good in the other by more than what counts as equal.
+    /// Whether figures have a shorter p99 by more than what counts as equal, and no less throughput.
     fn is_beaten_by(&self, values: &std::collections::BTreeMap<Metric, f64>) -> bool {
         let own = |metric| of(self.place, metric);
         let of = |metric| values.get(&metric).copied();
         let rates = of(Metric::Throughput).zip(own(Metric::Throughput));
         let waits = of(Metric::P99).zip(own(Metric::P99));
         let is_as_fast = rates.is_none_or(|(other, own)| other >= own * (1.0 - WITHIN));
-        is_as_fast && waits.is_some_and(|(other, own)| other < own * (1.0 - WITHIN))
+        is_as_fast
+            && waits.is_some_and(|(other, own)| other < (own - SEEN).min(own * (1.0 - WITHIN)))
     }
 
     fn beside_kernel(&self) -> String {
