@@ -8,21 +8,17 @@
 //! over all run lengths is 2.043 instead of 2 (algorithm and closed form: `docs/design/0003`).
 //! The engine's is another, because of ramp, marks and streams in turn: the table of [`depth`](super).
 //!
-//! A store works on many requests at once, and a window of D is one of them. A stream there has its
-//! part of these servers, and windows as long as they may have together:
+//! A store works on many requests at once. A stream there has its part of these n servers:
 //!
 //! ```text
-//! n      = servers / streams
 //! window = max(D, alpha x consumed, min(n x D, max(consumed, n x read)))
 //!          max(D, alpha x consumed, min(n x D, max(consumed, n x read, 4 D)))   once a file was read from its begin
 //! ```
 //!
 //! A store of 16 servers and D of 2.4 MB: its only reader gets 2.4 MB, or 16 MiB in reads of 1 MiB, one for each server;
-//! then as many bytes as it has consumed, up to 38 MB. Who has read a file from its begin reads it to its end more often
-//! than not, and gets 9.6 MB at once, as far as the detector's windows grow. Runs within a file end anywhere: with n x D
-//! at once a search of an index fetched 15 bytes for each that it read, so 4. Of 16 readers each gets 2.4 MB at first. A
-//! window that is longer than one read of its reader and shorter than two is as long as two: D of 180 kB and reads of
-//! 128 KiB give 256 KiB.
+//! then as many bytes as it has consumed, up to 38 MB. Who has read a file from its begin mostly reads it to its end, and
+//! gets 9.6 MB at once, as far as the detector's windows grow. Of 16 readers each gets 2.4 MB at first. A window that is
+//! longer than one read of its reader and shorter than two is as long as two: D of 180 kB and reads of 128 KiB give 256 KiB.
 //!
 //! Goes beyond Li et al. 2004, whose depth is the case alpha = 0 (`docs/DIFFERENCES.md`).
 
