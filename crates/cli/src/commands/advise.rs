@@ -433,7 +433,7 @@ impl Advice<'_> {
         )
     }
 
-    /// Whether figures have a shorter p99 by more than what counts as equal, and no less throughput.
+    /// Whether figures have a p99 that is shorter to a program, and the same throughput.
     fn is_beaten_by(&self, values: &std::collections::BTreeMap<Metric, f64>) -> bool {
         let own = |metric| of(self.place, metric);
         let of = |metric| values.get(&metric).copied();

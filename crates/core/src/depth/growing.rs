@@ -16,7 +16,7 @@
 //! ```
 //!
 //! A store of 16 servers and D of 2.4 MB: its only reader gets 2.4 MB, or 16 MiB in reads of 1 MiB, one for each server;
-//! then as many bytes as it has consumed, up to 38 MB. Who has read a file from its begin mostly reads it to its end, and
+//! then as many bytes as it has consumed, up to 38 MB. A reader that began with its file mostly reads it to its end, and
 //! gets 9.6 MB at once, as far as the detector's windows grow. Of 16 readers each gets 2.4 MB at first. A window that is
 //! longer than one read of its reader and shorter than two is as long as two: D of 180 kB and reads of 128 KiB give 256 KiB.
 //!

@@ -3,8 +3,8 @@
 //! Part of a [device](super::device); its figures are those by which the [dispatch](crate::dispatch) method
 //! chooses. Work is counted in bytes; a switch counts as the bytes that could be transferred meanwhile. Each
 //! reader has an *account*, the amount of the device's work at which it is due again. A single read, the first of its
-//! reader or at random, is a switch and nothing else: due like a stream it would wait for slices of all others. Single reads go before
-//! them, with a bounded part of the work, the *express*.
+//! reader or at random, is a switch and nothing else: due like a stream it would wait for slices of all others. Single
+//! reads go before them, with a bounded part of the work, the *express*.
 //!
 //! ```text
 //! account = work               + (runs that wait + 1) x (bytes + switch)     at the first request of a run

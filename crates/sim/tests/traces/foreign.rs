@@ -115,7 +115,7 @@ fn a_trace_that_could_be_misread_is_refused_with_its_line_and_the_reason() {
         ("", "0 1 100\n1 2 200\n", &["\"0 1 100\"", "plain (guessed only where a line is one word) or webcachesim", "--trace-format"]),
         ("", "1 2\n3 4\n", &["arc (guessed only where the third column is 0 and the last one begins at 0) or plain"]),
         ("", "0 1 100 4 7\n1 2 200 4 8\n", &["disksim (guessed only where the flags are 0 or 1) or webcachesim (never guessed)"]),
-        // One word, for who does not know the marks between its columns.
+        // One word, unless the marks between its columns are known.
         ("", "1;1216016;8192;r\n", &["\"1;1216016;8192;r\"", "plain (guessed only where a line is one word)"]),
         ("", "7|8192\n", &["plain (guessed only"]),
         ("", "{\"a\":1}\n", &["plain (guessed only"]),

@@ -129,7 +129,7 @@ fn fetched_from(first: u32) -> u64 {
 }
 
 #[test]
-fn who_reads_a_file_from_its_begin_has_windows_for_all_servers() {
+fn a_file_read_from_its_begin_has_longer_windows_than_a_run_within_one() {
     let (within, begin) = (fetched_from(1 << 15), fetched_from(0));
     assert!(begin >= 2 * within, "{begin} of {within}");
 }
