@@ -108,8 +108,8 @@ impl Profile {
     }
 
     /// The same, for a device that shall never have more requests than that, whatever it can work
-    /// on: at least one. It may be a server that never answers, so its requests hold half an engine's memory at
-    /// most.
+    /// on: at least one. It may be a server that never answers, so its requests leave an eighth of an engine's memory
+    /// to others.
     #[must_use]
     pub fn with_most(self, most: u32) -> Self {
         let most = most.max(1);

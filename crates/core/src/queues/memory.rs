@@ -1,8 +1,8 @@
 //! Memory of requests in flight: how many a device may have, and how long they may be, while some may never end.
 //!
-//! Control law: the requests of a server, and of any device while some hang, hold at most half of the frames that
-//! are left beside those of other devices; while some hang, each takes a small part of the frames that do not hang
-//! with them. So there are always frames for the next. While some come late and none hangs, only those of files that
+//! Control law: the requests of a server leave an eighth of the frames that are left beside those of other devices.
+//! While some hang, those of any device hold at most half of them, and each takes a small part of the frames that do
+//! not hang with them. So there are always frames for the next. While some come late and none hangs, only those of files that
 //! come late are so short.
 
 use alloc::vec::Vec;
@@ -15,6 +15,10 @@ use crate::units::{Bytes, DeviceId, Nanos, RequestId, saturate};
 /// those may be in flight: 64 objects more can be tried before the next that hang are known.
 const HUNG_PART: u32 = 128;
 
+/// A server's requests leave this part of the frames to others, while none hangs. Throughput in little memory is bytes in
+/// flight by latency: 16 readers of whole objects get 370 MB/s in 16 MiB, and 227 if half is left.
+const SERVED_SPARE: u64 = 8;
+
 impl Queues {
     /// Most requests that a device may have now, beside those that hang.
     pub(super) fn most(&self, device: &Device, now: Nanos, frames: u32) -> u32 {
@@ -22,9 +26,12 @@ impl Queues {
         let others = all - device.bytes_live();
         let left = (u64::from(frames) * self.block_bytes).saturating_sub(others);
         let longest = u64::from(self.request_max(frames)) * self.block_bytes;
-        let most = match device.profile().is_served() || self.hung_frames() > 0 {
-            true => device.limit_in(Bytes(left / 2), Bytes(longest), now),
-            false => device.limit(now),
+        let most = match (self.hung_frames() > 0, device.profile().is_served()) {
+            (true, _) => device.limit_in(Bytes(left / 2), Bytes(longest), now),
+            (false, true) => {
+                device.limit_in(Bytes(left - left / SERVED_SPARE), Bytes(longest), now)
+            }
+            (false, false) => device.limit(now),
         };
         most.min(self.in_flight_max)
     }
