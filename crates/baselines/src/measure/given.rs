@@ -41,8 +41,11 @@ impl Measure for Given {
         self.profile.queue_max()
     }
 
-    fn expected(&self, _distance: Bytes, _bytes: Bytes) -> Nanos {
-        Nanos(0)
+    fn expected(&self, distance: Bytes, bytes: Bytes) -> Nanos {
+        let transfer =
+            u128::from(bytes.0) * 1_000_000_000 / u128::from(self.profile.rate(Bytes(0)));
+        let transfer = u64::try_from(transfer).unwrap_or(u64::MAX);
+        Nanos(self.profile.switching(distance).0.saturating_add(transfer))
     }
 
     fn ended(&mut self, _sample: &Sample) {}
