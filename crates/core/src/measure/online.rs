@@ -126,6 +126,11 @@ impl Online {
         }
     }
 
+    /// Whether the next requests say if the costs are others than was thought, or told.
+    fn is_in_doubt(&self) -> bool {
+        self.probing.is_in_doubt() || (self.probing.is_on() && self.costs.requests() == 0)
+    }
+
     /// Most requests that are taken as alone.
     fn alone(&self) -> u32 {
         self.floor.min((self.profile.most() / 4).max(1))
@@ -160,7 +165,7 @@ impl Online {
         }
         self.single.pass(&self.costs, sample, before);
         // Behind those that come late others go out meanwhile.
-        let most = match self.probing.is_in_doubt() {
+        let most = match self.is_in_doubt() {
             true => sample.in_flight,
             false => sample.in_flight.max(sample.left),
         };
@@ -207,9 +212,15 @@ impl Online {
         }
         let seen = self.servers.judge(epoch);
         let is_clear = seen.has_grown && self.profile.is_served() && self.probing.is_on_time();
-        let is_odd = seen.is_odd && !is_clear && !self.servers.is_growing;
+        let is_checked = is_clear || self.servers.is_growing;
         let is_one = seen.count < ONE * 3 / 2 && !self.servers.is_one();
-        if self.probing.doubts(is_odd, is_one, self.servers.whole()) {
+        let doubts = self
+            .probing
+            .doubts(seen.is_odd && !is_checked, is_one, self.servers.whole());
+        if doubts || is_checked {
+            self.servers.check(seen.count);
+        }
+        if doubts {
             return;
         }
         // The limit stays above the requests that tell nothing of the number of servers.
@@ -252,7 +263,7 @@ impl Measure for Online {
 
     fn ended(&mut self, sample: &Sample) {
         // One that is late may be so because of its object; four in doubt are the server.
-        if sample.is_late && !self.probing.is_in_doubt() {
+        if sample.is_late && !self.is_in_doubt() {
             return self.lost(sample.in_flight);
         }
         let before = core::mem::replace(&mut self.ended, sample.ended);

@@ -27,6 +27,10 @@ const FIRST_EPOCH: u32 = 4;
 pub(super) struct Servers {
     /// In 256ths.
     count: u64,
+    /// The same when the costs were measured anew, or known to be as they were. Fewer servers and longer times look
+    /// alike and each epoch moves the number a little: 77 servers of a store that became ten times as far were
+    /// taken for 3 by steps of which none was doubted.
+    checked: u64,
     /// Whether it was told or seen.
     pub(super) is_known: bool,
     /// Whether it was seen.
@@ -43,7 +47,7 @@ pub(super) struct Seen {
     pub(super) count: u64,
     /// One and a half times as many, or more.
     pub(super) has_grown: bool,
-    /// That, or half as many and fewer.
+    /// That, or half as many and fewer, as when the costs were checked.
     pub(super) is_odd: bool,
 }
 
@@ -51,6 +55,7 @@ impl Servers {
     pub(super) fn new(count: u32, is_told: bool) -> Self {
         Self {
             count: u64::from(count) * ONE,
+            checked: u64::from(count) * ONE,
             is_known: is_told,
             was_seen: false,
             is_growing: !is_told,
@@ -88,15 +93,14 @@ impl Servers {
         };
         let has_grown = 2 * seen > 3 * old;
         self.is_growing &= has_grown;
-        let is_odd = has_grown || 2 * seen < old;
-        let count = match is_odd {
+        let count = match has_grown || 2 * seen < old {
             true => seen,
             false => old.midpoint(seen),
         };
         Seen {
             count,
             has_grown,
-            is_odd,
+            is_odd: 2 * seen > 3 * self.checked || 2 * seen < self.checked,
         }
     }
 
@@ -104,6 +108,11 @@ impl Servers {
     pub(super) fn believe(&mut self, count: u64) {
         self.count = count;
         (self.is_known, self.was_seen) = (true, true);
+    }
+
+    /// The costs are measured where so many were seen, in 256ths.
+    pub(super) fn check(&mut self, count: u64) {
+        self.checked = count;
     }
 }
 
