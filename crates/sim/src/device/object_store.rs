@@ -257,6 +257,7 @@ impl Device for ObjectStore {
         let p = &self.parameters;
         let profile = Profile::constant(p.first_byte, p.stream.min(p.total));
         let profile = profile.and_then(|profile| profile.with_servers(stated(self.servers())));
+        let profile = profile.map(|profile| profile.with_most(self.servers()));
         profile.unwrap_or_default()
     }
 

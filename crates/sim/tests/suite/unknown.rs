@@ -3,7 +3,7 @@
 //! All of it takes minutes: the example `unknown_devices` writes it, and FORERUN_UNKNOWN=all
 //! compares it whole. Otherwise the rows of a disk, an old disk and a store.
 
-mod table;
+pub(crate) mod table;
 
 /// Devices whose rows take a second each.
 const QUICK: &[&str] = &["hp97560", "ibm_lightning_0661", "hp_c2247a"];

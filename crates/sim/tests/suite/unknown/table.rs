@@ -70,7 +70,7 @@ impl Case {
         }
         let device = device::parse(self.device).expect("a device");
         let mut scene = Scene::new(settings, device, &workload);
-        scene.told = (!is_told).then(Profile::default);
+        scene.told = (!is_told).then(|| nothing_of(self.device));
         scene.until = Some(Nanos(until));
         scene.run(&mut ()).expect("a run without faults")
     }
@@ -97,6 +97,20 @@ impl Case {
             later(false) / later(true),
             measured / told,
         )
+    }
+}
+
+/// The profile of a device of which nothing is known. A client of a store knows that it is one, and has so many
+/// connections.
+pub(crate) fn nothing_of(device: &str) -> Profile {
+    let known = device::parse(device).expect("a device").profile();
+    match known.is_served() {
+        true => {
+            let store = Profile::constant(Nanos(30_000_000), 80_000_000);
+            let store = store.and_then(|store| store.with_servers(16));
+            store.expect("within the ranges").with_most(known.most())
+        }
+        false => Profile::default(),
     }
 }
 
