@@ -19,9 +19,9 @@ const BASE: Preset = Preset {
     hinted: "none",
     unread_percent: 100,
     next_file: "none",
-    measure: "given",
-    // They keep a flash array or a remote store busy with 1 MiB each.
-    in_flight_max: 64,
+    measure: "given(at_once=1)",
+    // The device, or its scheduler, has the queue.
+    in_flight_max: 1 << 16,
     methods: &METHODS,
 };
 

@@ -4,8 +4,8 @@
 //! work on, and one more so that it never runs idle, others wait: most of them undecided, so without memory. Detect,
 //! depth and shape are asked for these *after* dispatch has chosen them. The number comes from the
 //! [measure](crate::measure) of the device: from its [profile](crate::Profile::servers) or from completed requests.
-//! With the measure `given` and no profile there is no such number; every request is then decided and sent at once,
-//! and the device orders them.
+//! A device without such a number has a slot for every fetch: each is decided and sent as it comes, and the device
+//! orders them.
 //!
 //! A method sees where fetches lie and when they are due. It does not know readers, and it cannot hold a fetch back.
 //!
@@ -89,9 +89,6 @@ pub const SLICE_MAX: u64 = 1024;
 /// struct EarliestDue;
 ///
 /// impl Dispatch for EarliestDue {
-///     fn holds_back(&self) -> bool {
-///         true
-///     }
 ///     fn slice(&self, depth: Bytes, _second: Bytes, _runs: usize) -> Bytes {
 ///         depth
 ///     }
@@ -106,16 +103,11 @@ pub const SLICE_MAX: u64 = 1024;
 /// assert_eq!(EarliestDue.next(&head, &mut waiting.into_iter()), 1);
 /// ```
 pub trait Dispatch: core::fmt::Debug + Send {
-    /// Whether the order is worth more than early hand-over: fetches then wait in our queue, and
-    /// windows go out in at least two pieces, so that a reader can ask for the next window while
-    /// the last piece of this one is under way. It MUST always be the same.
-    fn holds_back(&self) -> bool;
-
     /// How long a run may get that starts now. `depth` is the bytes the device could transfer
     /// during one switch, `second` during a second; `runs` is how many runs wait for it, the one
     /// that starts included.
     ///
-    /// - Where the method holds back it MUST be at least `depth`: less does not pay for the switch.
+    /// - It MUST be at least `depth`: less does not pay for the switch.
     /// - It MUST NOT be longer than [`SLICE_MAX`] depths, nor grow with `runs`.
     fn slice(&self, depth: Bytes, second: Bytes, runs: usize) -> Bytes;
 

@@ -1,4 +1,4 @@
-//! Plain methods for unit tests: windows of one length, no order, costs as told.
+//! Plain methods for unit tests: windows of one length, costs as told.
 //!
 //! As those of Linux, which stand in a crate that depends on this one. Tests of single stages take
 //! them so that growth, slices and estimates do not hide the stage.
@@ -6,7 +6,6 @@
 use alloc::boxed::Box;
 
 use crate::depth::{Depth, DeviceFacts, StreamFacts};
-use crate::dispatch::{Dispatch, Head, Waiting};
 use crate::measure::{Confidence, Measure, Sample};
 use crate::profile::Profile;
 use crate::spec::{Choice, Knows, Method, Spec};
@@ -29,11 +28,6 @@ static FIXED: Method<Box<dyn Depth>> = Method {
     build: |_| Box::new(Fixed),
 };
 
-static FIFO: Method<Box<dyn Dispatch>> = Method {
-    spec: spec("fifo"),
-    build: |_| Box::new(Fifo),
-};
-
 static GIVEN: Method<Box<dyn Measure>> = Method {
     spec: spec("given"),
     build: |_| Box::new(Given::default()),
@@ -46,23 +40,6 @@ struct Fixed;
 impl Depth for Fixed {
     fn limit(&self, _: &StreamFacts, _: &DeviceFacts<'_>) -> Bytes {
         Bytes(512 << 10)
-    }
-}
-
-#[derive(Debug)]
-struct Fifo;
-
-impl Dispatch for Fifo {
-    fn holds_back(&self) -> bool {
-        false
-    }
-
-    fn slice(&self, _: Bytes, _: Bytes, _: usize) -> Bytes {
-        Bytes(0)
-    }
-
-    fn next(&self, _: &Head, _: &mut dyn Iterator<Item = Waiting>) -> usize {
-        0
     }
 }
 
@@ -104,7 +81,6 @@ pub(crate) fn settings(memory: Bytes) -> Settings {
     let mut settings = settings.unwrap_or_else(|error| panic!("{error}"));
     settings.detect = Choice::of(&crate::detect::LIST[0]);
     settings.depth = Choice::of(&FIXED);
-    settings.dispatch = Choice::of(&FIFO);
     settings.measure = Choice::of(&GIVEN);
     settings.hinted = None;
     settings.in_flight_max = 64;

@@ -1,8 +1,8 @@
 //! The depth of the stack does not depend on how many requests are deferred.
 //!
-//! 100,000 reads are deferred at a device that works on one request at a time; then the device is
-//! described again, as one that takes everything at once. All of them are decided in that one call,
-//! on a thread with 256 KiB of stack: 2.6 bytes a read, so no call may be nested a read.
+//! 10,000 reads are deferred at a device that works on one request at a time; then the device is
+//! described again, as one that takes everything at once. As many of them as there are frames are decided in that one
+//! call, on a thread with 64 KiB of stack: 16 bytes a frame, so no call may be nested a read.
 
 use forerun_baselines::METHODS;
 use forerun_core::{
@@ -13,8 +13,8 @@ use forerun_core::{
     spec::Choice,
 };
 
-const READS: u32 = 100_000;
-const STACK: usize = 256 << 10;
+const READS: u32 = 10_000;
+const STACK: usize = 64 << 10;
 
 /// A driver that answers everything at once and counts.
 struct Driver {
@@ -56,9 +56,10 @@ impl Driver {
 fn describe_again(preset: &str) {
     let settings = forerun_baselines::preset(preset)
         .unwrap()
-        .settings(Bytes(64 << 20));
+        .settings(Bytes(16 << 20));
     let mut settings = settings.unwrap();
     settings.measure = Choice::parse("measure", METHODS.measure, "given").unwrap();
+    settings.in_flight_max = 1 << 16;
     let mut driver = Driver {
         engine: Engine::new(settings).unwrap(),
         fetches: Vec::new(),
@@ -95,7 +96,7 @@ fn describe_again(preset: &str) {
 }
 
 #[test]
-fn a_device_is_described_again_with_100_000_deferred_reads_on_a_small_stack() {
+fn a_device_is_described_again_with_10_000_deferred_reads_on_a_small_stack() {
     for preset in ["forerun", "mount"] {
         let thread = std::thread::Builder::new().stack_size(STACK);
         let run = thread.spawn(move || describe_again(preset)).unwrap();

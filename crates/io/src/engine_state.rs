@@ -467,7 +467,7 @@ impl EngineState {
         let mut measure = settings.measure.build();
         measure.told(&self.profile);
         // Fetches of such a device wait in the engine, without memory, until it has a slot.
-        let any = settings.dispatch.build().holds_back() && measure.limit() < u32::MAX;
+        let any = measure.limit() < u32::MAX;
         (!any).then_some(self.limit)
     }
 

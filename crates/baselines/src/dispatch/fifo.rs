@@ -6,7 +6,7 @@
 use alloc::boxed::Box;
 
 use forerun_core::Bytes;
-use forerun_core::dispatch::{Dispatch, Head, Waiting};
+use forerun_core::dispatch::{Dispatch, Head, SLICE_MAX, Waiting};
 use forerun_core::spec::{Knows, Method, Spec};
 
 pub(super) const METHOD: Method<Box<dyn Dispatch>> = Method {
@@ -25,12 +25,8 @@ pub(super) const METHOD: Method<Box<dyn Dispatch>> = Method {
 struct Fifo;
 
 impl Dispatch for Fifo {
-    fn holds_back(&self) -> bool {
-        false
-    }
-
-    fn slice(&self, _: Bytes, _: Bytes, _: usize) -> Bytes {
-        Bytes(0)
+    fn slice(&self, depth: Bytes, _: Bytes, _: usize) -> Bytes {
+        Bytes(depth.0.saturating_mul(SLICE_MAX))
     }
 
     fn next(&self, _: &Head, _: &mut dyn Iterator<Item = Waiting>) -> usize {

@@ -2,12 +2,15 @@
 //!
 //! For devices whose profile was measured with care and does not change, and for comparing methods:
 //! all see the same costs. A device without a profile has the costs of [`Profile::default`].
+//!
+//! With `at_once` a device gets every request as it comes, however many it works on, and orders them itself: Linux
+//! with the scheduler `none`. That of a server has no more than it may have at all.
 
 use alloc::boxed::Box;
 
 use forerun_core::measure::{Confidence, Measure, Sample};
 use forerun_core::profile::Profile;
-use forerun_core::spec::{Knows, Method, Spec};
+use forerun_core::spec::{Knows, Method, Param, Spec};
 use forerun_core::{Bytes, Nanos};
 
 /// The costs of the profile alone: also the choice of `--profile-fixed`.
@@ -18,14 +21,26 @@ pub const METHOD: Method<Box<dyn Measure>> = Method {
         source: "li04 section 3.1",
         unfit: "devices without a measured profile, or that change",
         knows: Knows::Online,
-        params: &[],
+        params: &[Param {
+            name: "at_once",
+            summary: "1: the device gets all requests at once, however many it works on",
+            default: 0,
+            min: 0,
+            max: 1,
+        }],
     },
-    build: |_| Box::new(Given::default()),
+    build: |values| {
+        Box::new(Given {
+            profile: Profile::default(),
+            at_once: values.get("at_once") == 1,
+        })
+    },
 };
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Given {
     profile: Profile,
+    at_once: bool,
 }
 
 impl Measure for Given {
@@ -38,7 +53,10 @@ impl Measure for Given {
     }
 
     fn limit(&self) -> u32 {
-        self.profile.queue_max()
+        match self.at_once {
+            true => u32::MAX,
+            false => self.profile.queue_max(),
+        }
     }
 
     fn expected(&self, distance: Bytes, bytes: Bytes) -> Nanos {

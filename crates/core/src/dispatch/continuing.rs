@@ -87,10 +87,6 @@ struct Continuing {
 }
 
 impl Dispatch for Continuing {
-    fn holds_back(&self) -> bool {
-        true
-    }
-
     fn slice(&self, depth: Bytes, second: Bytes, runs: usize) -> Bytes {
         let round = u128::from(second.0) * u128::from(self.longest_wait_ms) / 1000;
         let turn = u64::try_from(round / (runs as u128 + OTHERS)).unwrap_or(u64::MAX);

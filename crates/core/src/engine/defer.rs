@@ -1,7 +1,7 @@
-//! Wants without memory: a fetch that its device has no slot for.
+//! Wants without memory: a fetch that waits for a slot of its device.
 //!
-//! Called where a block is missing and where a lookahead mark is met, if the fetch would only be
-//! queued. The window is sized, and takes its frames, when the slot comes free
+//! Called where a block is missing and where a lookahead mark is met. The window is sized, and takes its frames, when
+//! the device has a slot for it, perhaps at once
 //! ([note 0008](../../../../docs/design/0008-deferred-requests.md)).
 //!
 //! Control law of memory: only readers with a slot hold blocks that are not read yet, and these are of two

@@ -239,7 +239,7 @@ impl Engine {
     fn goes_in_parts(&self, device: &Device, owner: ReaderId) -> bool {
         let is_batch = self.is_ahead(owner) && device.profile().servers() > 1;
         let is_whole = is_batch || device.is_crowded() || device.class().is_at_random();
-        self.queues.holds_back(device) && !is_whole && device.bytes_lost() == 0
+        device.has_limit() && !is_whole && device.bytes_lost() == 0
     }
 
     fn is_ahead(&self, owner: ReaderId) -> bool {

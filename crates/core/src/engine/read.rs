@@ -114,7 +114,8 @@ impl Engine {
         self.reads.starve(id);
     }
 
-    /// A deferred read has its slot: its fetch goes out now, or is on its way already.
+    /// A deferred read has its slot: its fetch goes out now with its reader's next window, or is on its way already.
+    /// An idle read has no window.
     pub(super) fn fetch_deferred(&mut self, id: ReadId) {
         let Some(read) = known(self.reads.get(id), READ) else {
             return;
@@ -122,20 +123,15 @@ impl Engine {
         let (file, reader, access, wants) = (read.file, read.reader, read.access, read.wants);
         let is_missing = |engine: &Self| engine.memory.table.find(file, access.block).is_none();
         if is_missing(self) {
-            self.fetch_for(wants, reader, access);
+            match wants {
+                Wants::Idle => self.fetch_only(reader, access.extent(file)),
+                _ => self.miss(reader, access),
+            }
         }
         if is_missing(self) {
             self.starve(id);
         } else {
             self.go_on(id);
-        }
-    }
-
-    /// The missing blocks of a read, with its reader's next window; of an idle read nothing else.
-    fn fetch_for(&mut self, wants: Wants, reader: ReaderId, access: Access) {
-        match (wants, self.file_id_of(reader)) {
-            (Wants::Idle, Some(file)) => self.fetch_only(reader, access.extent(file)),
-            _ => self.miss(reader, access),
         }
     }
 
@@ -175,14 +171,11 @@ impl Engine {
                 self.fetch_only(reader, own);
             } else if self.is_announced(reader, first) {
                 self.fetch_only(reader, access.extent(file));
-            } else if let Some((place, device)) = self.device_of(reader, first)
-                && self.queues.holds_back(device)
-            {
+            } else {
+                let place = self.soonest(file, first)?;
                 let (read, block) = (id, first);
                 self.defer(place.device, Wanted::Demand { read, file, block });
                 return Some(false);
-            } else {
-                self.fetch_for(wants, reader, access);
             }
         }
         let found = self.memory.table.find(file, first)?;

@@ -1,7 +1,7 @@
 //! Windows: ask the detector, tell it how deep, cut to the stream's share of memory.
 //!
-//! Called when a block is missing or carries the lookahead mark: at once if its device has a slot, else when it has
-//! one ([`defer`](super::defer)). Here detect, depth and admission (cutting to the share) meet; the result goes to
+//! Called when a block is missing or carries the lookahead mark, once its device has a slot ([`defer`](super::defer)).
+//! Here detect, depth and admission (cutting to the share) meet; the result goes to
 //! the fetch stage.
 //!
 //! Control law of the share: all streams with blocks ahead of their reader together may hold `unread_percent` of the
@@ -108,27 +108,26 @@ impl Engine {
         }
     }
 
-    /// A lookahead mark was met: the next window is opened, or deferred where its device is busy.
+    /// A lookahead mark was met: the next window is wanted.
     pub(super) fn want_window(&mut self, reader: ReaderId, access: Access) {
-        let end = self.end_of_windows(reader, access.block);
-        let device = end.and_then(|end| self.device_of(reader, end));
-        match (end, device) {
-            (Some(end), Some((place, device))) if self.queues.holds_back(device) => {
-                let window = Wanted::Window {
-                    reader,
-                    access,
-                    end,
-                };
-                self.defer(place.device, window);
-            }
-            _ => self.trigger(reader, access),
+        let Some(end) = self.end_of_windows(reader, access.block) else {
+            return;
+        };
+        let window = Wanted::Window {
+            reader,
+            access,
+            end,
+        };
+        if let Some((place, _)) = self.device_of(reader, end) {
+            self.defer(place.device, window);
         }
     }
 
     /// A deferred window has its slot, unless a read that went on from there had it meanwhile.
     pub(super) fn open_deferred(&mut self, reader: ReaderId, access: Access, end: Block) {
         if self.end_of_windows(reader, access.block) == Some(end) {
-            self.trigger(reader, access);
+            let window = self.ask(reader, access, Some(Cause::Mark));
+            self.open_window(reader, None, window);
         }
     }
 
@@ -154,12 +153,6 @@ impl Engine {
             Some(stream) => stream.direction.block(stream.windows_end),
             None => block.0.checked_add(1).map(Block),
         }
-    }
-
-    /// A lookahead mark was reached.
-    fn trigger(&mut self, reader: ReaderId, access: Access) {
-        let window = self.ask(reader, access, Some(Cause::Mark));
-        self.open_window(reader, None, window);
     }
 
     /// Fetches a window and tells its detector if the memory allowed only a part of it.

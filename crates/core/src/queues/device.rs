@@ -151,6 +151,11 @@ impl Device {
         }
     }
 
+    /// Whether a number of requests is known that it works on at a time.
+    pub(crate) fn has_limit(&self) -> bool {
+        self.measure.limit() < u32::MAX
+    }
+
     /// Most requests it should have now beside those that hang.
     pub(super) fn limit(&self, now: Nanos) -> u32 {
         let most = match self.is_stalled(now) {

@@ -26,14 +26,17 @@ impl Queues {
         let others = all - device.bytes_live();
         let left = (u64::from(frames) * self.block_bytes).saturating_sub(others);
         let longest = u64::from(self.request_max(frames)) * self.block_bytes;
-        let most = match (self.hung_frames() > 0, device.profile().is_served()) {
+        let is_served = device.profile().is_served() && device.has_limit();
+        let most = match (self.hung_frames() > 0, is_served) {
             (true, _) => device.limit_in(Bytes(left / 2), Bytes(longest), now),
             (false, true) => {
-                device.limit_in(Bytes(left - left / SERVED_SPARE), Bytes(longest), now)
+                let memory = Bytes(left - left / SERVED_SPARE);
+                device.limit_in(memory, Bytes(longest), now)
             }
             (false, false) => device.limit(now),
         };
-        most.min(self.in_flight_max)
+        let connections = device.profile().most();
+        most.min(connections).min(self.in_flight_max)
     }
 
     /// Frames of requests that hang or will be late, not to be had until those end.

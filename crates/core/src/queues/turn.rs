@@ -2,8 +2,8 @@
 //!
 //! Called by the [queues](super) whenever a device may take one more request. Wants are shown to the
 //! [dispatch](crate::dispatch) method with their place and the amount of work at which they are due; idle ones only
-//! where nothing else is queued. Two rules stand before it: a device whose slots are not known gets everything at
-//! once, and beside requests that hang a fetch goes out whole before another takes memory.
+//! where nothing else is queued. One rule stands before it: beside requests that hang a fetch goes out whole before another
+//! takes memory. A device whose slots are not known has one for each want.
 //!
 //! A [run](super::runs) is wants that continue each other on the device. Its slice is granted with its first request; windows that
 //! continue it are cut to the rest. Example: a slice of 3 MB of which 2.4 MB went out leaves a window 0.6 MB.
@@ -17,17 +17,9 @@ use crate::units::{Bytes, DeviceId, Nanos};
 const SLICES: u64 = 4;
 
 impl Queues {
-    /// Whether wants for this device wait without memory until it has a slot.
-    pub(crate) fn holds_back(&self, device: &Device) -> bool {
-        self.dispatch.holds_back() && device.measure.limit() < u32::MAX
-    }
-
     /// How long a window may be whose first request begins here: the rest of the slice of the run that it
     /// continues, or else a slice.
     pub(crate) fn slice_left(&self, device: &Device, position: u64) -> Bytes {
-        if !self.holds_back(device) {
-            return Bytes(u64::MAX);
-        }
         let runs = device.queue.runs();
         if runs == 0 {
             return Bytes(u64::MAX);
@@ -58,8 +50,7 @@ impl Queues {
 
     /// A request that is taken out next and begins a run gets its slice.
     pub(super) fn grant_slice(&mut self, id: DeviceId, ticket: u64) {
-        let device = self.devices.get(&id);
-        let Some(device) = device.filter(|device| self.holds_back(device)) else {
+        let Some(device) = self.devices.get(&id) else {
             return;
         };
         let begins =
@@ -76,26 +67,9 @@ impl Queues {
 
     /// The want that a device gets next, if it has a slot for it.
     pub(super) fn choose(&self, device: &Device, now: Nanos, frames: u32) -> Option<u64> {
-        let queue = &device.queue;
-        let has_room = device.load.live() < self.most(device, now, frames);
-        if self.holds_back(device) {
-            return has_room.then(|| self.choose_due(device)).flatten();
+        if device.load.live() >= self.most(device, now, frames) {
+            return None;
         }
-        let undecided = || queue.iter().find(|(_, want)| want.request().is_none());
-        let program = || queue.iter().find(|(_, want)| queue.is_due(want));
-        let chosen = if queue.undecided() > 0 {
-            // The device held back until it was described again.
-            undecided()
-        } else if queue.is_wanted() {
-            let has_slot = device.load.live() < self.in_flight_max;
-            has_slot.then(program).flatten()
-        } else {
-            has_room.then(|| queue.iter().next()).flatten()
-        };
-        chosen.map(|(ticket, _)| ticket)
-    }
-
-    fn choose_due(&self, device: &Device) -> Option<u64> {
         let queue = &device.queue;
         if device.load.bytes_lost > 0 {
             // No other fetch takes memory before this one has gone out whole.
@@ -133,7 +107,6 @@ mod tests {
     use crate::profile::RATE_RANGE;
     use crate::queues::queue::{Class, Wanted};
     use crate::queues::request::Request;
-    use crate::spec::Choice;
     use crate::units::{Block, Extent, FileId, ReaderId};
 
     const DISK: DeviceId = DeviceId(0);
@@ -141,8 +114,7 @@ mod tests {
 
     /// A queue of this disk, one request at a time.
     fn queues(profile: &Profile) -> Queues {
-        let mut settings = crate::plain::settings(Bytes(64 * MIB));
-        settings.dispatch = Choice::of(&crate::dispatch::LIST[0]);
+        let settings = crate::plain::settings(Bytes(64 * MIB));
         let mut queues = Queues::new(&settings);
         queues.told(DISK, profile);
         queues

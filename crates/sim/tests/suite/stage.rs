@@ -64,6 +64,7 @@ pub(crate) fn journal_in_order(preset: &str, device: &str, workload: &str) -> (R
     let mut entries = Vec::new();
     let mut settings = settings(preset, MEMORY);
     settings.dispatch = Choice::parse("dispatch", METHODS.dispatch, "fifo").unwrap();
+    settings.measure = Choice::parse("measure", METHODS.measure, "given(at_once=1)").unwrap();
     let report = run_into(settings, device, workload, &mut entries);
     (report, entries)
 }

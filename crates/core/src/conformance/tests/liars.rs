@@ -158,15 +158,11 @@ pub(super) const ORDERS: &[(Rule, Order)] = &[
     (Rule::SliceBounded, Order::SliceGrows),
 ];
 
-/// Holds back, and is wrong in one thing.
+/// Wrong in one thing.
 #[derive(Debug)]
 pub(super) struct Orders(pub(super) Order);
 
 impl Dispatch for Orders {
-    fn holds_back(&self) -> bool {
-        true
-    }
-
     fn slice(&self, depth: Bytes, _: Bytes, runs: usize) -> Bytes {
         match self.0 {
             Order::NoSlice => Bytes(0),

@@ -26,6 +26,9 @@ fn settings(name: &str, memory: u64) -> Settings {
     let mut settings = preset.settings(Bytes(memory)).expect("enough memory");
     if name == "lru" {
         settings.dispatch = Choice::parse("dispatch", METHODS.dispatch, "fifo").expect("a method");
+        let measure = "given(at_once=1)";
+        settings.measure = Choice::parse("measure", METHODS.measure, measure).expect("a method");
+        settings.in_flight_max = 1 << 16;
         settings.reclaim = Choice::parse("reclaim", METHODS.reclaim, "lru").expect("a method");
         settings.unread_percent = 100;
     }
