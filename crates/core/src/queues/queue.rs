@@ -122,14 +122,9 @@ impl Queue {
         self.wants.len()
     }
 
-    /// How many have no frames.
-    pub(super) fn undecided(&self) -> usize {
-        self.demands.len() + self.windows.len()
-    }
-
     /// Whether any but idle ones has no frames.
     pub(super) fn has_deferred(&self) -> bool {
-        self.undecided() > self.idle
+        self.demands.len() + self.windows.len() > self.idle
     }
 
     /// Whether any is of a program.
@@ -322,7 +317,7 @@ mod tests {
         assert_eq!(queue.take(2), None);
         queue.retain(|fetch| *fetch != demand(2, 512));
         assert!(queue.len() == 0 && queue.demands.is_empty());
-        assert!(queue.undecided() == 0 && !queue.is_wanted());
+        assert!(!queue.has_deferred() && !queue.is_wanted());
     }
 
     #[test]
