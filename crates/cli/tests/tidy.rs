@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 
 use dependencies::dependencies;
 use locks::locks;
-use stages::stages;
+use stages::{kinds, stages};
 
 /// A module header longer than this is a document and belongs in `docs`.
 const HEADER_LINES_MAX: usize = 25;
@@ -384,6 +384,11 @@ fn stages_of_the_engine_call_down_the_list() {
 }
 
 #[test]
+fn the_kind_of_a_device_is_asked_for_in_one_file() {
+    clean(kinds(&repository()));
+}
+
+#[test]
 fn every_member_of_a_family_is_in_its_list() {
     clean(families(&repository()));
 }
@@ -497,6 +502,21 @@ mod each_rule_can_fail {
             ("crates/core/src/engine/unlisted.rs", ""),
         ]));
         assert_eq!(found.len(), 3, "{found:?}");
+    }
+
+    #[test]
+    fn a_stage_that_asks_for_the_kind_of_a_device() {
+        let uses = "use crate::kind::Kind;\n";
+        let found = kinds(&files([
+            ("crates/core/src/kind.rs", ""),
+            ("crates/core/src/profile.rs", uses),
+            ("crates/core/src/depth.rs", uses),
+            (
+                "crates/core/src/queues/memory.rs",
+                "device.kind().any_worker()",
+            ),
+        ]));
+        assert_eq!(found.len(), 1, "{found:?}");
     }
 
     #[test]

@@ -86,7 +86,7 @@ impl<'a> DeviceFacts<'a> {
     /// known, or where it depends on the layout of files.
     #[must_use]
     pub fn servers_a_stream(&self) -> u32 {
-        match self.profile.is_served() && self.profile.is_parallel() {
+        match self.profile.kind().any_worker() && self.profile.is_parallel() {
             true => (self.profile.servers() / self.streams.max(1)).max(1),
             false => 1,
         }

@@ -147,7 +147,7 @@ pub(crate) struct Budget {
     /// Its servers; 1 if it does one thing at a time.
     pub(crate) servers: u64,
     /// It has no places, so no order of files saves a switch.
-    pub(crate) is_served: bool,
+    pub(crate) any_worker: bool,
 }
 
 /// Reaction to an answer of the driver.

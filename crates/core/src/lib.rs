@@ -41,6 +41,7 @@ mod files_ahead;
 pub mod folder;
 pub mod hinted;
 pub mod journal;
+pub mod kind;
 pub mod layout;
 pub mod ledger;
 pub mod measure;

@@ -9,6 +9,7 @@
 use alloc::vec::Vec;
 use core::fmt;
 
+use crate::kind::Kind;
 use crate::spec::OutOfRange;
 use crate::units::{Bytes, Nanos, scaled};
 
@@ -122,11 +123,14 @@ impl Profile {
         self.most
     }
 
-    /// Whether the device is a server: any of its workers can take any request. In an array of
-    /// disks a request can go only to the disk that holds its data.
+    /// Which sort of device it is.
     #[must_use]
-    pub fn is_served(&self) -> bool {
-        self.most < u32::MAX
+    pub fn kind(&self) -> Kind {
+        match (self.most, self.is_parallel()) {
+            (u32::MAX, false) => Kind::Disk,
+            (u32::MAX, true) => Kind::Array,
+            (most, _) => Kind::Server { most },
+        }
     }
 
     /// How many requests the device works on at once; [`SERVERS_MAX`] if not given.

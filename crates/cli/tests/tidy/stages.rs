@@ -32,6 +32,21 @@ pub(super) fn stages(files: &Files) -> Vec<String> {
     complaints
 }
 
+/// Files of the core that name the kind of a device, beside the one with what follows from it and the profile, which
+/// has it.
+pub(super) fn kinds(files: &Files) -> Vec<String> {
+    let core = files.iter().filter(|(path, _)| {
+        let name = path.strip_prefix("crates/core/src/");
+        name.is_some_and(|name| {
+            !["kind.rs", "profile.rs"].contains(&name) && !name.contains("tests")
+        })
+    });
+    let asking = core.filter(|(_, text)| text.contains("kind::Kind"));
+    asking
+        .map(|(path, _)| format!("{path}: asks for the kind of a device, not for a consequence"))
+        .collect()
+}
+
 /// The first words of the lines in the header's block of text.
 fn listed(engine: &str) -> Vec<&str> {
     let mut lines = engine.lines().map_while(|line| line.strip_prefix("//!"));

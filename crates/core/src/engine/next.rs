@@ -147,7 +147,7 @@ impl Engine {
         // Of a disk the number may be unknown.
         let servers = |device: &Device| {
             let profile = device.profile();
-            match profile.is_served() || profile.is_parallel() {
+            match profile.kind().any_worker() || profile.is_parallel() {
                 true => profile.servers(),
                 false => 1,
             }
@@ -157,7 +157,7 @@ impl Engine {
             block_bytes,
             depth: device.map_or(0, |device| device.depth().0) / block_bytes,
             servers: device.map_or(1, servers).into(),
-            is_served: device.is_some_and(|device| device.profile().is_served()),
+            any_worker: device.is_some_and(|device| device.profile().kind().any_worker()),
         }
     }
 

@@ -38,7 +38,7 @@ impl FilesAhead {
         };
         let run = &self.runs[at];
         let is_half = run.open <= run.filled / 2;
-        if !budget.is_served && !is_half {
+        if !budget.any_worker && !is_half {
             return;
         }
         let is_used = run.used > 0 && run.used >= run.filled / 2;

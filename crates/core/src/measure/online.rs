@@ -53,9 +53,6 @@ const LATE: u64 = 3_000_000;
 /// requests fall on several disks, unevenly. Each has eight at most, which are pages, or four of a depth: of n requests
 /// at m disks n / (n + m - 1) of the disks work, which is 0.91 for 32 at four and 0.84 for 16.
 const MANY: u64 = 8;
-/// A server gets so many requests at once at least, but fewer if it was told to work on fewer: late ones may be so
-/// because of their objects, and a hundred programs have their turn in three seconds if each takes a quarter of one.
-const LEAST: u32 = 8;
 /// Requests over which their time is averaged.
 const MEAN_OF: u64 = 16;
 
@@ -96,19 +93,16 @@ impl Default for Online {
 impl Online {
     fn of(profile: &Profile) -> Self {
         let told = Some(profile.servers()).filter(|told| *told < SERVERS_MAX);
-        let floor = match profile.is_served() {
-            true => told.unwrap_or(LEAST).min(LEAST),
-            false => 1,
-        };
+        let floor = profile.kind().side_by_side().min(told.unwrap_or(u32::MAX));
         let most = match told {
             Some(told) => limit_of(told),
-            None if profile.is_served() => limit_of(floor),
+            None if floor > 1 => limit_of(floor),
             None => floor,
         };
         let servers = Servers::new(told.unwrap_or(floor), told.is_some());
         let mut profile = profile.clone();
         let costs = Costs::new(&profile);
-        if told.is_none() && profile.is_served() {
+        if told.is_none() && floor > 1 {
             profile = profile.with_servers(servers.whole()).unwrap_or_default();
         }
         Self {
@@ -150,7 +144,7 @@ impl Online {
         let switch = self.profile.switching(Bytes(u64::MAX)).0;
         // Where to continue costs as much as to begin, any server takes any request.
         let has_arms = self.costs.expected(Bytes(0), Bytes(1)).0 < switch / 2;
-        let is_array = has_arms && self.servers.whole() > 1 && !self.profile.is_served();
+        let is_array = has_arms && self.servers.whole() > 1 && !self.profile.kind().any_worker();
         match switch >= LATE {
             true if is_array => (MANY * switch, switch),
             true => (LATE, 1),
@@ -203,7 +197,7 @@ impl Online {
     fn settle(&mut self, epoch: &Epoch) {
         let is_told = match self.servers.is_one() {
             true => self.costs.requests() < u64::from(EPOCH),
-            false => self.profile.is_served() && self.costs.requests() == 0,
+            false => self.profile.kind().takes_its_time() && self.costs.requests() == 0,
         };
         // Expected times that were only told say nothing, nor do requests that were sent before the costs were
         // measured anew.
@@ -211,7 +205,8 @@ impl Online {
             return;
         }
         let seen = self.servers.judge(epoch);
-        let is_clear = seen.has_grown && self.profile.is_served() && self.probing.is_on_time();
+        let takes_its_time = self.profile.kind().takes_its_time();
+        let is_clear = seen.has_grown && takes_its_time && self.probing.is_on_time();
         let is_checked = is_clear || self.servers.is_growing;
         let is_one = seen.count < ONE * 3 / 2 && !self.servers.is_one();
         let doubts = self
@@ -277,7 +272,7 @@ impl Measure for Online {
         }
         let is_alone = sample.in_flight <= self.alone();
         if is_alone {
-            self.probing.was_alone(self.profile.is_served());
+            self.probing.was_alone(self.profile.kind().takes_its_time());
         }
         if !self.servers.is_known && self.most == self.floor {
             if self.costs.requests() >= FIRST {

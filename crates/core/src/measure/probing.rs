@@ -90,9 +90,9 @@ impl Probing {
     }
 
     /// The last request had the device, or one of a store's workers, for itself.
-    pub(super) fn was_alone(&mut self, is_served: bool) {
+    pub(super) fn was_alone(&mut self, takes_its_time: bool) {
         self.lost();
-        if is_served && self.since_on_time == 0 {
+        if takes_its_time && self.since_on_time == 0 {
             self.left = self.left.min(1);
         }
         (self.since_alone, self.is_hung) = (0, false);

@@ -139,7 +139,7 @@ impl Device {
     /// Most bytes of a request. One of a server takes a quarter of a second at most, or a few times the fixed cost of
     /// a request, because others wait for its end.
     pub(crate) fn longest(&self) -> u64 {
-        if !self.profile().is_served() {
+        if !self.profile().kind().may_never_answer() {
             return u64::MAX;
         }
         let time = |bytes| self.measure.expected(Bytes(u64::MAX), Bytes(bytes)).0;
@@ -158,11 +158,12 @@ impl Device {
 
     /// Most requests it should have now beside those that hang.
     pub(super) fn limit(&self, now: Nanos) -> u32 {
+        let connections = self.profile().most();
         let most = match self.is_stalled(now) {
-            true => self.profile().most(),
-            false => self.measure.limit(),
+            true => connections,
+            false => self.measure.limit().min(connections),
         };
-        match self.profile().is_served() {
+        match self.profile().kind().may_never_answer() {
             true => most.saturating_add(self.load.hung * TRIED),
             false => most,
         }
@@ -252,7 +253,8 @@ impl Device {
     /// A fetch from `position` on ended, now; `is_whole` if it was carried out. Returns whether it came so late that others should not
     /// wait for its like. It tells nothing of the costs, unless all come so late: the server is slow.
     pub(super) fn end(&mut self, now: Nanos, position: u64, sent: &Sent, is_whole: bool) -> bool {
-        let is_late = self.profile().is_served() && self.load.is_late(sent, now, self.servers());
+        let may_be_late = self.profile().kind().may_never_answer();
+        let is_late = may_be_late && self.load.is_late(sent, now, self.servers());
         let sample = self.load.end(now, sent, is_late);
         if is_whole {
             self.arm.serve(position, sample.bytes.0);

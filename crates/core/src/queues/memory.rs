@@ -26,8 +26,8 @@ impl Queues {
         let others = all - device.bytes_live();
         let left = (u64::from(frames) * self.block_bytes).saturating_sub(others);
         let longest = u64::from(self.request_max(frames)) * self.block_bytes;
-        let is_served = device.profile().is_served() && device.has_limit();
-        let most = match (self.hung_frames() > 0, is_served) {
+        let leaves_some = device.profile().kind().may_never_answer() && device.has_limit();
+        let most = match (self.hung_frames() > 0, leaves_some) {
             (true, _) => device.limit_in(Bytes(left / 2), Bytes(longest), now),
             (false, true) => {
                 let memory = Bytes(left - left / SERVED_SPARE);
@@ -35,8 +35,7 @@ impl Queues {
             }
             (false, false) => device.limit(now),
         };
-        let connections = device.profile().most();
-        most.min(connections).min(self.in_flight_max)
+        most.min(self.in_flight_max)
     }
 
     /// Frames of requests that hang or will be late, not to be had until those end.

@@ -5,6 +5,10 @@ use std::println;
 
 use super::*;
 use crate::conformance::Random;
+use crate::kind::Kind;
+
+/// Requests at once of a server of which nothing is known.
+const LEAST: u32 = Kind::Server { most: 64 }.side_by_side();
 
 /// Requests one behind the other, every other one from a cache.
 #[test]

@@ -1,5 +1,6 @@
 //! The rows of the table of devices without a description.
 
+use forerun_core::kind::Kind;
 use forerun_core::spec::Choice;
 use forerun_core::{Bytes, Nanos, Profile, Settings, preset};
 use forerun_sim::workload::many_readers::ManyReaders;
@@ -104,13 +105,13 @@ impl Case {
 /// connections.
 pub(crate) fn nothing_of(device: &str) -> Profile {
     let known = device::parse(device).expect("a device").profile();
-    match known.is_served() {
-        true => {
+    match known.kind() {
+        Kind::Server { most } => {
             let store = Profile::constant(Nanos(30_000_000), 80_000_000);
             let store = store.and_then(|store| store.with_servers(16));
-            store.expect("within the ranges").with_most(known.most())
+            store.expect("within the ranges").with_most(most)
         }
-        false => Profile::default(),
+        _ => Profile::default(),
     }
 }
 
