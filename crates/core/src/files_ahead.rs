@@ -162,26 +162,49 @@ pub(crate) enum Answered {
     Nothing,
 }
 
+/// The runs of files that programs walk through.
+#[derive(Debug)]
+struct Walks {
+    runs: Vec<FollowedRun>,
+    /// Runs that are filled up once this reader has asked for its own first blocks.
+    later: Vec<(ReaderId, RunId)>,
+    /// Files of the next run's first window, and of one that goes on where another one ended.
+    start: u32,
+    reached: u32,
+}
+
+impl Default for Walks {
+    fn default() -> Self {
+        Self {
+            runs: Vec::new(),
+            later: Vec::new(),
+            start: WINDOW,
+            reached: WINDOW,
+        }
+    }
+}
+
+/// Files that are open ahead, or to be opened.
+#[derive(Debug, Default)]
+struct Files {
+    asked: BTreeMap<Place, Asked>,
+    readers: BTreeMap<ReaderId, Place>,
+    /// Files ahead that programs came for, as long as they are open.
+    came_for: BTreeMap<ReaderId, CameFor>,
+    /// Blocks of files pending or ahead.
+    blocks: u64,
+}
+
 /// See the [module](self).
 #[derive(Debug)]
 pub(crate) struct FilesAhead {
     method: Box<dyn NextFile>,
     limits: Limits,
     folders: Folders,
-    runs: Vec<FollowedRun>,
-    asked: BTreeMap<Place, Asked>,
-    readers: BTreeMap<ReaderId, Place>,
-    /// Files ahead that programs came for, as long as they are open.
-    came_for: BTreeMap<ReaderId, CameFor>,
+    walks: Walks,
+    files: Files,
     habits: Habits,
-    /// Blocks of files pending or ahead.
-    blocks: u64,
     counts: Counts,
-    /// Runs that are filled up once this reader has asked for its own first blocks.
-    later: Vec<(ReaderId, RunId)>,
-    /// Files of the next run's first window, and of one that goes on where another one ended.
-    start: u32,
-    reached: u32,
     /// Most bytes of folders, and of the method's tables.
     bytes_max: u64,
     charged: u64,
@@ -196,16 +219,10 @@ impl FilesAhead {
             limits: method.limits(),
             method,
             folders: Folders::default(),
-            runs: Vec::new(),
-            asked: BTreeMap::new(),
-            readers: BTreeMap::new(),
-            came_for: BTreeMap::new(),
+            walks: Walks::default(),
+            files: Files::default(),
             habits: Habits::default(),
-            blocks: 0,
             counts: Counts::default(),
-            later: Vec::new(),
-            start: WINDOW,
-            reached: WINDOW,
             // A 32nd each: 2 MiB of 64, which are folders of 50,000 files.
             bytes_max: memory / 32,
             charged: 0,
@@ -219,22 +236,26 @@ impl FilesAhead {
 
     /// Files that are open and neither used nor wasted yet.
     pub(crate) fn open(&self) -> u64 {
-        self.readers.len() as u64 + self.unread()
+        self.files.readers.len() as u64 + self.unread()
     }
 
     /// Files that were opened ahead and then came, without a read of the bytes that were fetched.
     fn unread(&self) -> u64 {
-        self.came_for.values().filter(|file| !file.is_used).count() as u64
+        self.files
+            .came_for
+            .values()
+            .filter(|file| !file.is_used)
+            .count() as u64
     }
 
     /// Blocks set apart for files ahead.
     pub(crate) fn blocks(&self) -> u64 {
-        self.blocks
+        self.files.blocks
     }
 
     /// By how much its bookkeeping has grown since it was asked last.
     pub(crate) fn growth(&mut self) -> i64 {
-        let asked = ASKED_BYTES * (self.asked.len() + self.came_for.len()) as u64;
+        let asked = ASKED_BYTES * (self.files.asked.len() + self.files.came_for.len()) as u64;
         let bytes = self.folders.bytes() + self.method.bytes() + asked;
         let before = core::mem::replace(&mut self.charged, bytes);
         bytes as i64 - before as i64
@@ -265,12 +286,17 @@ impl FilesAhead {
     fn drop_folder(&mut self, folder: FolderId) {
         self.method.forget(folder);
         let [first, last] = [0, u32::MAX].map(|entry| Place { folder, entry });
-        let asked: Vec<Place> = self.asked.range(first..=last).map(|(at, _)| *at).collect();
+        let asked: Vec<Place> = self
+            .files
+            .asked
+            .range(first..=last)
+            .map(|(at, _)| *at)
+            .collect();
         for place in asked {
             self.give_up(place);
         }
         let mut over = Vec::new();
-        for run in &mut self.runs {
+        for run in &mut self.walks.runs {
             run.due.retain(|place| place.folder != folder);
             over.extend((run.tail.folder == folder).then_some(run.id));
         }
@@ -281,7 +307,7 @@ impl FilesAhead {
 
     /// Files that were asked for, and are not used or wasted yet.
     fn outstanding(&self) -> u64 {
-        self.asked.len() as u64 + self.unread()
+        self.files.asked.len() as u64 + self.unread()
     }
 
     /// A program opened a file of so many blocks with this reader. `None` if that cannot be.
@@ -292,8 +318,12 @@ impl FilesAhead {
         opener: u64,
         budget: &Budget,
     ) -> Option<()> {
-        let is_others = self.readers.get(&reader).is_some_and(|at| *at != place);
-        if is_others || self.came_for.contains_key(&reader) {
+        let is_others = self
+            .files
+            .readers
+            .get(&reader)
+            .is_some_and(|at| *at != place);
+        if is_others || self.files.came_for.contains_key(&reader) {
             return None;
         }
         let Some(pass) = self.folders.open(place) else {
@@ -301,7 +331,7 @@ impl FilesAhead {
         };
         self.counts.opens += 1;
         self.habits.opened(place.folder, reader, opener, blocks);
-        let own = self.asked.get(&place).map(|asked| asked.state);
+        let own = self.files.asked.get(&place).map(|asked| asked.state);
         let is_used = own == Some(State::Ahead(reader));
         let hit = self.hit(place, is_used);
         let has_room = self.method.bytes() < self.bytes_max;
@@ -329,12 +359,12 @@ impl FilesAhead {
             Step::Unsure => of,
         };
         if let Some(run) = goes_on {
-            self.later.retain(|(_, other)| *other != run);
+            self.walks.later.retain(|(_, other)| *other != run);
             if is_used {
                 self.extend(run, budget);
             } else {
                 // Its present read is not fetched yet, and goes first.
-                self.later.push((reader, run));
+                self.walks.later.push((reader, run));
             }
         }
         Some(())
@@ -343,7 +373,7 @@ impl FilesAhead {
     /// Blocks were read: of a file that was opened ahead, perhaps some that were fetched.
     pub(crate) fn read(&mut self, reader: ReaderId, read: Run) {
         self.habits.read(reader, read);
-        if let Some(file) = self.came_for.get_mut(&reader)
+        if let Some(file) = self.files.came_for.get_mut(&reader)
             && !file.is_used
             && file.parts.iter().any(|part| part.meets(read))
         {
@@ -355,14 +385,18 @@ impl FilesAhead {
 
     /// A reader read, or closed. The run that waited for that, to be filled up.
     pub(crate) fn begun(&mut self, reader: ReaderId) -> Option<RunId> {
-        let at = self.later.iter().position(|(own, _)| *own == reader)?;
-        Some(self.later.remove(at).1)
+        let at = self
+            .walks
+            .later
+            .iter()
+            .position(|(own, _)| *own == reader)?;
+        Some(self.walks.later.remove(at).1)
     }
 
     /// A program opened a file that may be pending or ahead. Returns the run it is of, and how many others of it were
     /// expected before.
     fn hit(&mut self, place: Place, is_used: bool) -> Option<(RunId, usize)> {
-        let asked = *self.asked.get(&place)?;
+        let asked = *self.files.asked.get(&place)?;
         if asked.state == State::CalledOff {
             return None;
         }
@@ -372,13 +406,15 @@ impl FilesAhead {
             self.take(place);
             let parts = asked.parts;
             let is_used = parts.iter().all(|part| part.count == 0);
-            self.came_for.insert(reader, CameFor { parts, is_used });
+            self.files
+                .came_for
+                .insert(reader, CameFor { parts, is_used });
             self.counts.used += u64::from(is_used);
         } else {
             // It came too late, or the driver gave the program another one.
             self.give_up(place);
         }
-        let run = self.runs.iter_mut().find(|run| run.id == asked.run)?;
+        let run = self.walks.runs.iter_mut().find(|run| run.id == asked.run)?;
         run.used += u32::from(is_used);
         run.missed = 0;
         run.went_on = self.counts.opens;
@@ -392,7 +428,7 @@ impl FilesAhead {
     /// The program of a run came for a file before which so many were expected. Another program that comes for one
     /// passes over none.
     fn pass_over(&mut self, id: RunId, files: usize) {
-        if let Some(run) = self.runs.iter_mut().find(|run| run.id == id) {
+        if let Some(run) = self.walks.runs.iter_mut().find(|run| run.id == id) {
             let passed: Vec<Place> = run.due.drain(..files.saturating_sub(PASSED)).collect();
             self.give_up_of(id, passed);
         }
@@ -400,16 +436,20 @@ impl FilesAhead {
 
     /// The index of a run, which begins if it is new.
     fn run(&mut self, id: RunId, carried: bool, at: Place) -> usize {
-        if let Some(at) = self.runs.iter().position(|run| run.id == id) {
+        if let Some(at) = self.walks.runs.iter().position(|run| run.id == id) {
             return at;
         }
-        if self.runs.len() >= RUNS_MAX
-            && let Some(oldest) = self.runs.iter().min_by_key(|run| run.went_on)
+        if self.walks.runs.len() >= RUNS_MAX
+            && let Some(oldest) = self.walks.runs.iter().min_by_key(|run| run.went_on)
         {
             self.end_run(oldest.id);
         }
-        let window = if carried { self.reached } else { self.start };
-        self.runs.push(FollowedRun {
+        let window = if carried {
+            self.walks.reached
+        } else {
+            self.walks.start
+        };
+        self.walks.runs.push(FollowedRun {
             id,
             window: window.min(self.limits.files),
             due: VecDeque::new(),
@@ -420,15 +460,15 @@ impl FilesAhead {
             tail: at,
             went_on: self.counts.opens,
         });
-        self.runs.len() - 1
+        self.walks.runs.len() - 1
     }
 
     /// A run went on to a file.
     fn follow(&mut self, at: usize, place: Place, is_hit: bool) {
-        let Some(run) = self.runs.get_mut(at) else {
+        let Some(run) = self.walks.runs.get_mut(at) else {
             return;
         };
-        self.reached = run.window;
+        self.walks.reached = run.window;
         run.went_on = self.counts.opens;
         if is_hit {
             return;
@@ -445,19 +485,24 @@ impl FilesAhead {
 
     /// A run broke: the next one is to begin with less, if this one wasted anything.
     fn break_run(&mut self, id: RunId) {
-        if self.runs.iter().any(|run| run.id == id && run.open > 0) {
-            self.start = (self.start / 2).max(1);
+        if self
+            .walks
+            .runs
+            .iter()
+            .any(|run| run.id == id && run.open > 0)
+        {
+            self.walks.start = (self.walks.start / 2).max(1);
         }
-        self.reached = self.start;
+        self.walks.reached = self.walks.start;
         self.end_run(id);
     }
 
     fn end_run(&mut self, id: RunId) {
-        if let Some(at) = self.runs.iter().position(|run| run.id == id) {
-            self.later.retain(|(_, run)| *run != id);
-            let due = core::mem::take(&mut self.runs[at].due);
+        if let Some(at) = self.walks.runs.iter().position(|run| run.id == id) {
+            self.walks.later.retain(|(_, run)| *run != id);
+            let due = core::mem::take(&mut self.walks.runs[at].due);
             self.give_up_of(id, due);
-            self.runs.remove(at);
+            self.walks.runs.remove(at);
         }
     }
 }

@@ -25,12 +25,12 @@ impl FilesAhead {
         reader: Option<(ReaderId, u64)>,
     ) -> Option<Answered> {
         let is_known = |(reader, _): (ReaderId, u64)| {
-            self.readers.contains_key(&reader) || self.came_for.contains_key(&reader)
+            self.files.readers.contains_key(&reader) || self.files.came_for.contains_key(&reader)
         };
         if reader.is_some_and(is_known) {
             return None;
         }
-        let asked = self.asked.get_mut(&place)?;
+        let asked = self.files.asked.get_mut(&place)?;
         match (asked.state, reader) {
             (State::Ahead(_), _) => return None,
             (State::Pending, Some((reader, blocks))) => {
@@ -44,9 +44,9 @@ impl FilesAhead {
                 });
                 // Its size was not known, or its folder's habit is another one now.
                 asked.blocks -= left;
-                self.blocks -= left;
+                self.files.blocks -= left;
                 let (parts, [head, ..]) = (asked.parts, asked.parts);
-                self.readers.insert(reader, place);
+                self.files.readers.insert(reader, place);
                 self.counts.ahead += 1;
                 let reads_on = head.count < blocks && habit.reads_behind(head.count);
                 return Some(Answered::Fetch { parts, reads_on });
@@ -59,7 +59,7 @@ impl FilesAhead {
             }
             (State::CalledOff, reader) => {
                 let blocks = asked.blocks;
-                self.asked.remove(&place);
+                self.files.asked.remove(&place);
                 if let Some((reader, _)) = reader {
                     self.counts.ahead += 1;
                     self.counts.waste(blocks);
@@ -73,13 +73,13 @@ impl FilesAhead {
     /// The driver closes a reader. The parts that were fetched, if it was opened ahead.
     pub(crate) fn close(&mut self, reader: ReaderId) -> Option<Parts> {
         self.habits.closed(reader);
-        if let Some(place) = self.readers.get(&reader).copied() {
-            let asked = self.asked.get(&place).copied()?;
+        if let Some(place) = self.files.readers.get(&reader).copied() {
+            let asked = self.files.asked.get(&place).copied()?;
             self.take(place);
             self.counts.waste(asked.blocks);
             return Some(asked.parts);
         }
-        let CameFor { parts, is_used } = self.came_for.remove(&reader)?;
+        let CameFor { parts, is_used } = self.files.came_for.remove(&reader)?;
         if !is_used {
             self.counts.waste(parts.iter().map(|part| part.count).sum());
         }
@@ -88,15 +88,15 @@ impl FilesAhead {
 
     /// A pending or open file ahead is neither any more.
     pub(super) fn take(&mut self, place: Place) {
-        let Some(asked) = self.asked.remove(&place) else {
+        let Some(asked) = self.files.asked.remove(&place) else {
             return;
         };
         if let State::Ahead(reader) = asked.state {
-            self.readers.remove(&reader);
+            self.files.readers.remove(&reader);
         }
         if asked.state != State::CalledOff {
-            self.blocks -= asked.blocks;
-            if let Some(run) = self.runs.iter_mut().find(|run| run.id == asked.run) {
+            self.files.blocks -= asked.blocks;
+            if let Some(run) = self.walks.runs.iter_mut().find(|run| run.id == asked.run) {
                 run.open -= 1;
             }
         }
@@ -104,7 +104,7 @@ impl FilesAhead {
 
     /// A file stays unused: it is closed, or will be once it is open.
     pub(super) fn give_up(&mut self, place: Place) {
-        let Some(asked) = self.asked.get(&place).copied() else {
+        let Some(asked) = self.files.asked.get(&place).copied() else {
             return;
         };
         match asked.state {
@@ -117,7 +117,7 @@ impl FilesAhead {
             State::Pending => {
                 self.take(place);
                 let state = State::CalledOff;
-                self.asked.insert(place, Asked { state, ..asked });
+                self.files.asked.insert(place, Asked { state, ..asked });
             }
         }
     }
@@ -125,7 +125,12 @@ impl FilesAhead {
     /// The same for those that are a run's.
     pub(super) fn give_up_of(&mut self, run: RunId, places: impl IntoIterator<Item = Place>) {
         for place in places {
-            if self.asked.get(&place).is_some_and(|asked| asked.run == run) {
+            if self
+                .files
+                .asked
+                .get(&place)
+                .is_some_and(|asked| asked.run == run)
+            {
                 self.give_up(place);
             }
         }

@@ -33,10 +33,10 @@ use crate::units::Bytes;
 impl FilesAhead {
     /// Fills a run's window: on disks if half of it is used up.
     pub(crate) fn extend(&mut self, id: RunId, budget: &Budget) {
-        let Some(at) = self.runs.iter().position(|run| run.id == id) else {
+        let Some(at) = self.walks.runs.iter().position(|run| run.id == id) else {
             return;
         };
-        let run = &self.runs[at];
+        let run = &self.walks.runs[at];
         let is_half = run.open <= run.filled / 2;
         if !budget.any_worker && !is_half {
             return;
@@ -50,23 +50,23 @@ impl FilesAhead {
         let room = match self.rest(at, budget) {
             Some(files) => {
                 // The folders after it are filled as well.
-                self.runs[at].window = self.limits.files;
+                self.walks.runs[at].window = self.limits.files;
                 files
             }
             None => self.room(wanted),
         };
         let batch = self.expect(at, room, budget);
-        let run = &mut self.runs[at];
+        let run = &mut self.walks.runs[at];
         run.filled = run.open;
         if is_half || is_used {
             run.used = 0;
         }
         if is_used && !batch.is_empty() {
             run.window = run.window.max(window);
-            self.start = (self.start * 2).min(WINDOW);
+            self.walks.start = (self.walks.start * 2).min(WINDOW);
         }
         if batch.is_empty() {
-            let run = &self.runs[at];
+            let run = &self.walks.runs[at];
             let is_over = self.method.next(id, run.tail, &self.folders).is_none();
             if run.open == 0 && is_over {
                 self.end_run(id);
@@ -101,7 +101,7 @@ impl FilesAhead {
 
     /// How many files are left of a run, if all of them may be asked for by the law of time.
     fn rest(&self, at: usize, budget: &Budget) -> Option<usize> {
-        let run = &self.runs[at];
+        let run = &self.walks.runs[at];
         let Counts {
             saved,
             wasted,
@@ -114,7 +114,7 @@ impl FilesAhead {
         let files_max = files_max.saturating_sub(asked);
         let in_time = saved.saturating_mul(budget.depth);
         let blocks_max = in_time.saturating_sub(wasted_blocks).min(budget.blocks);
-        let blocks_max = blocks_max.saturating_sub(self.blocks);
+        let blocks_max = blocks_max.saturating_sub(self.files.blocks);
         if budget.servers > 1 || saved < SAVED_MIN || files_max == 0 || blocks_max == 0 {
             return None;
         }
@@ -128,7 +128,7 @@ impl FilesAhead {
             };
             let folder = self.folders.get(place.folder)?;
             tail = place;
-            if folder.is_over(place.entry) || self.asked.contains_key(&place) {
+            if folder.is_over(place.entry) || self.files.asked.contains_key(&place) {
                 continue;
             }
             let bytes = folder.entry(place.entry).map_or(0, |entry| entry.bytes);
@@ -144,8 +144,8 @@ impl FilesAhead {
     /// The next files of a run, which are pending from now on.
     fn expect(&mut self, at: usize, room: usize, budget: &Budget) -> Vec<Place> {
         let mut batch = Vec::new();
-        let heads = self.heads(self.runs[at].window, budget);
-        let run = &mut self.runs[at];
+        let heads = self.heads(self.walks.runs[at].window, budget);
+        let run = &mut self.walks.runs[at];
         let mut of = run.tail.folder;
         let mut habit = self.habits.of(of);
         // Chains may be circles, and long ones of files opened already.
@@ -159,24 +159,24 @@ impl FilesAhead {
             let Some(folder) = self.folders.get(place.folder) else {
                 break;
             };
-            if !folder.is_over(place.entry) && !self.asked.contains_key(&place) {
+            if !folder.is_over(place.entry) && !self.files.asked.contains_key(&place) {
                 let bytes = folder.entry(place.entry).map_or(0, |entry| entry.bytes);
                 if of != place.folder {
                     of = place.folder;
                     habit = self.habits.of(of);
                 }
                 let blocks = blocks_of(bytes, &habit, heads, budget);
-                if self.blocks + blocks > budget.blocks {
+                if self.files.blocks + blocks > budget.blocks {
                     break;
                 }
-                self.blocks += blocks;
+                self.files.blocks += blocks;
                 let asked = Asked {
                     run: run.id,
                     blocks,
                     state: State::Pending,
                     parts: Parts::default(),
                 };
-                self.asked.insert(place, asked);
+                self.files.asked.insert(place, asked);
                 run.due.push_back(place);
                 run.open += 1;
                 batch.push(place);
@@ -203,7 +203,7 @@ impl FilesAhead {
     /// A run stands still while another one lacks room: its files are given up.
     fn make_room(&mut self, id: RunId) {
         let now = self.counts.opens;
-        let others = self.runs.iter().filter(|run| run.id != id);
+        let others = self.walks.runs.iter().filter(|run| run.id != id);
         let idle = others.filter(|run| now.saturating_sub(run.went_on) > IDLE);
         if let Some(run) = idle.min_by_key(|run| run.went_on) {
             self.end_run(run.id);
