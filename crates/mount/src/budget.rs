@@ -135,7 +135,8 @@ impl Budget {
     /// # Errors
     /// Less than is needed or more than there is, in words.
     pub fn engine_within(&self, whole: Bytes, settings: &Settings) -> Result<Bytes, String> {
-        let least = self.beside().0 + Table::memory_for(Table::FRAMES_MIN, settings.block_bytes).0;
+        let frames = Table::memory_for(Table::FRAMES_MIN, settings.block_bytes).0;
+        let least = self.beside().0 + frames.max(ENGINE_LEAST);
         // As it is typed; a mount that was started with hardly more has that.
         let least = least.next_multiple_of(MIB).min(self.whole.0);
         if !(least..=self.whole.0).contains(&whole.0) {
@@ -202,13 +203,17 @@ mod tests {
     #[test]
     fn the_least_that_a_running_mount_may_have_is_in_whole_mib() {
         let sizes = (0..8).map(|shift| Bytes(40_345_678 << shift));
-        for whole in sizes.chain([Budget::least(Bytes(0))]) {
+        let first = Budget::least(Bytes(0)).0;
+        let small = (0..8).map(|mib| Bytes(first + mib * MIB));
+        for whole in sizes.chain(small) {
             let budget = Budget::of(whole, Bytes(0)).unwrap();
             let settings = preset::default().settings(budget.engine).unwrap();
             let refused = budget.engine_within(Bytes(1), &settings).unwrap_err();
             let (_, least) = refused.split_once("at least ").unwrap();
             let least = parse_size(least.split(' ').next().unwrap()).unwrap().0;
             assert!(least.is_multiple_of(MIB), "{refused}");
+            // A mount that is started with as much is not refused either.
+            assert!(least >= first, "{whole:?}: {refused}");
             assert!(budget.engine_within(Bytes(least), &settings).is_ok());
             assert!(budget.engine_within(Bytes(least - 1), &settings).is_err());
             assert!(budget.engine_within(whole, &settings).is_ok());

@@ -262,3 +262,47 @@ fn a_control_socket_in_use_or_not_a_socket_is_refused() {
         );
     }
 }
+
+/// The memory, in MiB, that a refusal names as the least.
+fn least_of(said: &str) -> u64 {
+    let (_, least) = said.split_once("must be at least ").unwrap();
+    least.split_once("MiB").unwrap().0.parse().unwrap()
+}
+
+#[test]
+fn a_running_mount_is_told_to_use_no_less_than_one_can_be_started_with() {
+    if !can_mount() {
+        return;
+    }
+    let least = least_of(&refused(folder().path(), &["--memory", "1MiB"]));
+    for more in [0, 1, 2, 3, 100] {
+        let memory = format!("{}MiB", least + more);
+        let folder = folder();
+        let control = folder.path().join("control").display().to_string();
+        let flags = ["--memory", &memory, "--control", &control];
+        let Some(_mounted) = Mounted::of(folder, &flags) else {
+            return;
+        };
+        let set = |mib: u64| {
+            let size = format!("{mib}MiB");
+            let words = ["ctl", &control, "set", "--memory", &size];
+            forerun(&words.map(AsRef::as_ref))
+        };
+        let (code, said) = set(least - 1);
+        assert_eq!(code, 2, "{memory}: {said}");
+        let named = format!("--memory {}MiB: must be at least ", least - 1);
+        let most = format!("at most {memory}");
+        assert!(said.contains(&named) && said.contains(&most), "{said}");
+        let own = least_of(&said);
+        assert!(own >= least && own <= least + more, "{memory}: {said}");
+        for (mib, code) in [
+            (own - 1, 2),
+            (own, 0),
+            (least + more, 0),
+            (least + more + 1, 2),
+        ] {
+            let (ended, said) = set(mib);
+            assert_eq!(ended, code, "{memory}, {mib}: {said}");
+        }
+    }
+}
