@@ -271,7 +271,7 @@ pub const LIST: &[Entry] = &[
         "silent-mount",
         Forerun,
         "a mount is here, and nothing answers for it in .. within",
-        "The daemon of the mount is stopped, dead, or of another user.",
+        "The daemon of the mount is stopped, dead, of another user, or has a `--control`.",
         "`forerun doctor MOUNTPOINT` says which of them; `kill -CONT` wakes a stopped one.",
     ),
     entry(

@@ -4,6 +4,9 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
+use std::process::Command;
+
+use snapbox::cmd::cargo_bin;
 
 use super::{Mounted, can_mount, folder, forerun, is_mounted};
 
@@ -258,6 +261,31 @@ fn a_control_socket_in_use_or_not_a_socket_is_refused() {
         ]);
         assert!(
             code == 2 && said.contains("no mount or watch listens here"),
+            "{said}"
+        );
+    }
+}
+
+#[test]
+fn a_mount_with_a_socket_of_its_own_is_found_by_that_socket_and_the_refusal_says_so() {
+    let folder = folder();
+    let socket = folder.path().join("control");
+    let Some(mounted) = Mounted::of(folder, &["--control", socket.to_str().unwrap()]) else {
+        return;
+    };
+    let (folder, run) = (mounted.folder.path(), mounted.folder.path().join("run"));
+    for (path, code) in [(&*mounted.point(""), 2), (folder, 2), (&*socket, 0)] {
+        let output = Command::new(cargo_bin!("forerun"))
+            .arg("ctl")
+            .args([path, Path::new("limits")])
+            .env("FORERUN_RUNTIME_DIR", &run)
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(code), "{said}");
+        let names = |word: &str| code == 0 || said.contains(word);
+        assert!(
+            names(run.to_str().unwrap()) && names("--control SOCKET"),
             "{said}"
         );
     }

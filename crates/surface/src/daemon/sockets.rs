@@ -33,6 +33,9 @@ use crate::files::plain;
 /// Where a folder of users without another one is; not `TMPDIR`, which two sessions of a user may have different.
 const LAST: &str = "/tmp";
 
+/// A socket that is in none of the folders is not looked for.
+const ELSEWHERE: &str = "one begun with --control SOCKET is named by that SOCKET";
+
 /// Time limit of the answers of all daemons when they are looked for: one takes a millisecond.
 const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -217,7 +220,7 @@ impl Sockets {
             }
             let folders = self.folders();
             let why = format!(
-                "no mount or watch listens here: neither a socket, nor a mount or watch that {folders} has"
+                "no mount or watch listens here: neither a socket, nor a mount or watch that {folders} has; {ELSEWHERE}"
             );
             Failure::unusable(wanted, why)
         };
@@ -225,7 +228,7 @@ impl Sockets {
         if (self.is_mounted)(&absolute.components().collect::<PathBuf>()) {
             let why = format!(
                 "a mount is here, and nothing answers for it in {} within {} s: its daemon is stopped or dead, or \
-                 another user's",
+                 another user's; {ELSEWHERE}",
                 self.folders(),
                 PATIENCE.as_secs()
             );
