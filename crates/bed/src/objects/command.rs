@@ -40,7 +40,7 @@ pub(crate) struct StoreArgs {
         default_value_if("files", ArgPredicate::IsPresent, None),
         value_parser = catalogue::group)]
     objects: Vec<catalogue::Group>,
-    /// A folder whose files are objects by their paths, in place of the default --objects
+    /// A folder whose files are objects by their paths, in place of the default --objects; read once, at the start
     #[arg(long, value_name = "DIR")]
     files: Option<PathBuf>,
     /// Answers that go wrong (429, 503, reset, truncated, slow), one in so many
