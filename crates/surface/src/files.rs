@@ -186,14 +186,20 @@ pub fn make_folder(folder: &Path) -> Result<(), Failure> {
     }
 }
 
-/// Makes sure that a journal replaces nothing but a journal, of any version, or an empty file.
+/// Makes sure that a journal replaces nothing but a journal, of any version, or an empty file, and that no run writes to
+/// it now; changes nothing.
 ///
 /// # Errors
-/// Another file has its name, or it cannot be written there.
+/// Another file has its name, another run writes to it, or it cannot be written there.
 pub fn check_journal(target: &Path) -> Result<(), Failure> {
     check_target(target)?;
     if !target.is_file() {
-        return Ok(());
+        return match place_of(target) {
+            Some(place) if place.exists() => Ok(()),
+            // A file without a name is gone when it is closed.
+            Some(place) => NewFile::create(&place).map(drop),
+            None => RunFile::open(target).map(drop),
+        };
     }
     let name = MAGIC.split_inclusive(' ').next().unwrap_or(MAGIC);
     let mut first = Vec::new();
@@ -201,7 +207,7 @@ pub fn check_journal(target: &Path) -> Result<(), Failure> {
     let read = file.take(name.len() as u64).read_to_end(&mut first);
     read.map_err(|e| Failure::unusable(target, plain(&e)))?;
     match first.is_empty() || first == name.as_bytes() {
-        true => Ok(()),
+        true => RunFile::open(target).map(drop),
         false => Err(Failure::unusable(
             target,
             "exists already and is no journal: a journal replaces journals only",
@@ -621,6 +627,20 @@ mod tests {
             "{missing}"
         );
         assert!(check_journal(folder.path()).is_err());
+        let present = RunFile::journal(&at("to-present")).unwrap();
+        let said = check_journal(&at("present")).unwrap_err().to_string();
+        assert!(said.contains("is written to already"), "{said}");
+        drop(present);
+        assert!(check_journal(&at("present")).is_ok() && !at("new").exists());
+        // No user makes files below /proc.
+        for (to, name) in [
+            ("/proc/new", "refused"),
+            ("missing/new", "away"),
+            ("round", "round"),
+        ] {
+            std::os::unix::fs::symlink(to, at(name)).unwrap();
+            assert!(check_journal(&at(name)).is_err(), "{to}");
+        }
         assert!(is_within(&at("new"), folder.path()) && !is_within(&at("new"), &at("other")));
     }
 

@@ -188,3 +188,29 @@ fn a_run_that_does_not_come_about_leaves_the_journal_that_was_there() {
         assert!(!folder.path("new").exists(), "{run}");
     }
 }
+
+/// Files of 100 MB that a bench makes before it is refused would fill the disk for nothing.
+#[test]
+fn a_bench_whose_journal_is_in_use_makes_no_files() {
+    let (folder, made) = (Folder::new(), Folder::new());
+    let dir = made.name("");
+    for old in ["", "forerun-journal 5\n"] {
+        let journal = folder.file("journal", old.as_bytes());
+        let other = fs::File::open(&journal).unwrap();
+        rustix::fs::flock(&other, rustix::fs::FlockOperation::LockExclusive).unwrap();
+        let run = format!("bench {dir} --file-bytes 64KiB --journal {journal}");
+        let refused = forerun(&run).code(2).stdout_eq("");
+        let said = String::from_utf8_lossy(&refused.get_output().stderr).into_owned();
+        assert!(
+            said.contains(&format!("{journal}: is written to already")),
+            "{said}"
+        );
+        assert_eq!(fs::read_dir(made.path("")).unwrap().count(), 0, "{old}");
+        assert_eq!(fs::read_to_string(&journal).unwrap(), old);
+        drop(other);
+        output_of(&run);
+        assert_eq!(fs::read_dir(made.path("")).unwrap().count(), 1);
+        fs::remove_dir_all(made.path("")).unwrap();
+        fs::create_dir(made.path("")).unwrap();
+    }
+}
