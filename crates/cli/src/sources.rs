@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 #[cfg(feature = "object-store")]
 use std::sync::PoisonError;
+use std::thread;
 
 use forerun_core::Bytes;
 use forerun_io::source::remote::is_address;
@@ -88,11 +89,14 @@ pub fn check_storage(storage: &Storage, paths: &[PathBuf]) -> Result<(), Failure
 #[cfg(feature = "object-store")]
 const LISTED_MAX: usize = 1000;
 
+/// Questions for objects under way at a time: 1,000 objects 30 ms away take two seconds.
+const ASKED_AT_ONCE: usize = 16;
+
 /// Opens files and objects.
 #[derive(Debug, Default)]
 pub struct Sources {
     #[cfg(feature = "object-store")]
-    client: std::sync::OnceLock<forerun_store::Client>,
+    client: std::sync::OnceLock<Result<forerun_store::Client, String>>,
     #[cfg(feature = "object-store")]
     limits: forerun_store::Limits,
     #[cfg(feature = "object-store")]
@@ -170,6 +174,27 @@ impl Sources {
         Ok(Arc::new(opened.map_err(refused)?))
     }
 
+    /// The objects among these paths, and none for a file: a key that is missing is found before any of them is read.
+    ///
+    /// # Errors
+    /// As of [`Sources::object`], of the first that cannot be opened.
+    pub fn objects(&self, paths: &[PathBuf]) -> Result<Vec<Option<Arc<dyn Source>>>, Failure> {
+        let mut objects = Vec::with_capacity(paths.len());
+        for paths in paths.chunks(ASKED_AT_ONCE) {
+            thread::scope(|scope| {
+                let ask = |url| scope.spawn(move || self.object(url));
+                let asked: Vec<_> = paths.iter().map(|path| address(path).map(ask)).collect();
+                for (path, asked) in paths.iter().zip(asked) {
+                    let panicked = |_| Err(Failure::broken(path, "the question for it panicked"));
+                    let object = asked.map(|asked| asked.join().unwrap_or_else(panicked));
+                    objects.push(object.transpose()?);
+                }
+                Ok::<(), Failure>(())
+            })?;
+        }
+        Ok(objects)
+    }
+
     /// The same paths, with the objects directly below each address that ends in `/` in its place, in the order of
     /// their names.
     ///
@@ -236,15 +261,15 @@ impl Sources {
 
     #[cfg(feature = "object-store")]
     fn client(&self) -> Result<&forerun_store::Client, Failure> {
-        if let Some(client) = self.client.get() {
-            return Ok(client);
-        }
-        let client = match self.is_anonymous {
-            true => forerun_store::Client::anonymous(self.limits),
-            false => forerun_store::Client::new(self.limits),
-        };
-        let client = client.map_err(refused)?;
-        Ok(self.client.get_or_init(|| client))
+        let client = self.client.get_or_init(|| {
+            let client = match self.is_anonymous {
+                true => forerun_store::Client::anonymous(self.limits),
+                false => forerun_store::Client::new(self.limits),
+            };
+            client.map_err(|error| error.to_string())
+        });
+        let client = client.as_ref();
+        client.map_err(|error| Failure::Usage(error.clone()))
     }
 
     /// The version of an object that is there now.

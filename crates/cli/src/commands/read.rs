@@ -1,10 +1,10 @@
 //! `forerun read`: files and objects to standard output through the engine, like `cat` with reading ahead.
 //!
-//! All files are checked before the first byte is printed, and an address that ends in `/` stands for the objects
-//! directly below it; one that fails later stops the command there, with the bytes before it written. A range past the end of a file is empty. Writing to a
-//! pipe whose reader is gone ends the command quietly. A file with other bytes than its size says, as in
-//! `/proc` and `/sys`, is read through, past the engine. `--stats` prints the ledger and the time,
-//! whether or not the reading succeeded.
+//! All files are checked and all objects opened before the first byte is printed, and an address that ends in `/` stands
+//! for the objects directly below it; one that fails later stops the command there with exit code 1, the bytes before it
+//! written. A range past the end of a file is empty. Writing to a pipe whose reader is gone ends the command quietly. A
+//! file with other bytes than its size says, as in `/proc` and `/sys`, is read through, past the engine. `--stats`
+//! prints the ledger and the time, whether or not the reading succeeded.
 
 use std::fs::File;
 use std::io::{self, Write, stderr};
@@ -45,29 +45,30 @@ pub fn run(args: &args::Read, out: &mut dyn Write) -> Result<(), Failure> {
     journal.map(files::check_journal).transpose()?;
     let sources = Sources::default().anonymous(args.storage.anonymous);
     let files = sources.listed(&args.files)?;
+    let objects = sources.objects(&files)?;
     let stack = Stack::build(settings(args.preset, &args.composition)?, &args.storage)?;
     let begun = Instant::now();
     let mut bytes = 0;
-    let copied = files.iter().try_for_each(|file| {
-        let mut take = |piece: &[u8]| {
+    let copied = files.iter().zip(objects).try_for_each(|(file, object)| {
+        let through = hides_its_size(file);
+        let opened = match (&through, object) {
+            (Some(_), _) => None,
+            (None, Some(object)) => Some(stack.driver().open_source(object)),
+            (None, None) => Some(stack.driver().open(file)),
+        };
+        let reader = opened.transpose().map_err(|e| match bytes {
+            0 => Failure::Usage(e.to_string()),
+            _ => Failure::Run(e.to_string()),
+        })?;
+        let read_at = |buffer: &mut [u8], at| match (&reader, &through) {
+            (Some(reader), _) => reader.read_at(buffer, at),
+            (None, Some(file)) => file.read_at(buffer, at),
+            (None, None) => Ok(0),
+        };
+        copy(&read_at, file, args, &mut |piece| {
             bytes += piece.len() as u64;
             out.write_all(piece).map_err(|e| Failure::output(&e))
-        };
-        if let Some(through) = hides_its_size(file) {
-            return copy(
-                &|buffer, at| through.read_at(buffer, at),
-                file,
-                args,
-                &mut take,
-            );
-        }
-        let reader = sources.open(stack.driver(), file)?;
-        copy(
-            &|buffer, at| reader.read_at(buffer, at),
-            file,
-            args,
-            &mut take,
-        )
+        })
     });
     let elapsed = Nanos(u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX));
     let devices = stack.estimates();

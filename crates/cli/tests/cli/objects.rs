@@ -153,6 +153,35 @@ fn a_folder_of_objects_is_read_whatever_other_keys_it_has() {
     );
 }
 
+#[test]
+fn a_later_object_that_is_missing_is_found_before_anything_is_written() {
+    let (server, folder) = (Server::start(), Folder::new());
+    let file = folder.file("a", b"file ");
+    for key in 0..40 {
+        server.put(&format!("/b/k{key}"), "1", format!("{key} ").into());
+    }
+    let all: Vec<String> = (0..40).map(|key| format!("s3://b/k{key}")).collect();
+    let (first, all) = (&all[0], all.join(" "));
+    let journal = folder.name("journal");
+    for words in [
+        format!("{first} s3://b/none"),
+        format!("{file} {first} s3://b/none s3://b/other"),
+        format!("s3://b/none {file}"),
+        format!("{all} s3://b/none {first}"),
+    ] {
+        let (code, read, said) = forerun(&server, &format!("read --journal {journal} {words}"));
+        assert_eq!((code, read.as_str()), (2, ""), "{words}: {said}");
+        assert!(
+            said.contains("s3://b/none: No such file"),
+            "{words}: {said}"
+        );
+        assert!(!folder.path("journal").exists(), "{words}");
+    }
+    let (code, read, said) = forerun(&server, &format!("read {all} {file} {first}"));
+    let numbers: String = (0..40).map(|key| format!("{key} ")).collect();
+    assert_eq!((code, read), (0, numbers + "file 0 "), "{said}");
+}
+
 /// A flag that says nothing about the paths is refused before anything is opened.
 #[test]
 fn a_flag_that_does_nothing_for_the_paths_is_bad_input() {

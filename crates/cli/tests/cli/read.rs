@@ -176,6 +176,29 @@ fn a_later_file_that_is_missing_is_found_before_anything_is_written() {
 }
 
 #[test]
+fn a_later_file_that_goes_away_is_a_failure_with_the_bytes_before_it_written() {
+    let folder = Folder::new();
+    let whole = bytes(4 << 20);
+    let (file, later) = (folder.file("a", &whole), folder.file("b", b"b"));
+    let mut child = Command::new(cargo_bin!("forerun"))
+        .args(["read", &file, &later])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // All were looked at by then, and a pipe holds a part of the first alone.
+    let mut read = vec![0];
+    let mut output = child.stdout.take().unwrap();
+    output.read_exact(&mut read).unwrap();
+    fs::remove_file(&later).unwrap();
+    output.read_to_end(&mut read).unwrap();
+    let ended = child.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert_eq!(ended.status.code(), Some(1), "{said}");
+    assert!(said.contains(&later) && read == whole, "{said}");
+}
+
+#[test]
 fn an_emulated_device_takes_its_time() {
     let folder = Folder::new();
     let file = folder.file("a", &bytes(1 << 20));
