@@ -7,7 +7,7 @@
 //! (`assumed`).
 //!
 //! ```text
-//! 12.0 ms?  220.0 MB/s  1? server  depth 2.64 MB  (1,204 requests, ? told)
+//! 12.0 ms?  220.0 MB/s  1? server  depth 2.64 MB  (1,204 measured requests, ? told)
 //! |         |           |          |              +-- requests behind the rate; "?" marks the prior
 //! |         |           |          +-- switching cost times transfer rate: the competitive depth
 //! |         |           +-- requests worked on at once; "?" alone while that is unknown
@@ -157,12 +157,17 @@ impl Estimate {
     /// The origin of the figures in words.
     #[must_use]
     pub fn basis(&self) -> String {
+        self.basis_of("request")
+    }
+
+    /// The same, with this word for a request.
+    fn basis_of(&self, request: &str) -> String {
         if self.basis != Basis::Requests {
             return self.basis.word().to_owned();
         }
         let requests = match self.requests {
-            0 => "requests".to_owned(),
-            requests => counted(requests),
+            0 => format!("{request}s"),
+            requests => counted(requests, request),
         };
         let prior = self.from.iter().flat_map(Origins::all).flatten();
         match prior.into_iter().find(|basis| *basis != Basis::Requests) {
@@ -199,15 +204,15 @@ impl Basis {
 }
 
 impl fmt::Display for Estimate {
-    /// At the end of a run.
+    /// At the end of a run, where the ledger counts all requests.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_too_early() {
-            let requests = counted(self.requests);
+            let requests = counted(self.requests, MEASURED);
             return write!(f, "not enough requests to tell ({requests})");
         }
         let [switching, rate, servers, depth] = self.costs();
         let ending = if self.servers == Some(1) { "" } else { "s" };
-        let basis = self.basis();
+        let basis = self.basis_of(MEASURED);
         write!(
             f,
             "{switching}  {rate}  {servers} server{ending}  depth {depth}  ({basis})"
@@ -232,10 +237,13 @@ impl From<PriorSource> for Basis {
     }
 }
 
-fn counted(requests: u64) -> String {
+/// A completed request that the figures rest on.
+const MEASURED: &str = "measured request";
+
+fn counted(requests: u64, request: &str) -> String {
     match requests {
-        1 => "1 request".to_owned(),
-        _ => format!("{} requests", grouped(requests)),
+        1 => format!("1 {request}"),
+        _ => format!("{} {request}s", grouped(requests)),
     }
 }
 
@@ -327,7 +335,7 @@ mod tests {
         let estimate = Estimate::new(&of(1), seen(samples(1_204, 300)), Basis::System);
         assert_eq!(
             estimate.to_string(),
-            "12.0 ms  220.0 MB/s  1 server  depth 2.64 MB  (1,204 requests)"
+            "12.0 ms  220.0 MB/s  1 server  depth 2.64 MB  (1,204 measured requests)"
         );
     }
 
@@ -386,9 +394,9 @@ mod tests {
             let samples = seen(samples(requests, 1));
             Estimate::new(&of(2), samples, Basis::Told).to_string()
         };
-        assert_eq!(of(0), "not enough requests to tell (0 requests)");
-        assert_eq!(of(1), "not enough requests to tell (1 request)");
-        assert_eq!(of(31), "not enough requests to tell (31 requests)");
+        assert_eq!(of(0), "not enough requests to tell (0 measured requests)");
+        assert_eq!(of(1), "not enough requests to tell (1 measured request)");
+        assert_eq!(of(31), "not enough requests to tell (31 measured requests)");
         assert!(of(32).starts_with("12.0 ms  220.0 MB/s  2 servers"));
     }
 
@@ -420,7 +428,7 @@ mod tests {
         let old: Estimate = serde_json::from_value(old).unwrap();
         assert_eq!(
             old.to_string(),
-            "8.00 ms  80.0 MB/s  1 server  depth 640.0 kB  (235 requests)"
+            "8.00 ms  80.0 MB/s  1 server  depth 640.0 kB  (235 measured requests)"
         );
     }
 

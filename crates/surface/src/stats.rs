@@ -2,7 +2,8 @@
 //!
 //! Printed to standard error by `read --stats`. The names are the ledger's own, so the identities
 //! written there (`reads = hits + late_hits + misses`) can be checked by eye. After them stands a
-//! line for each device with the engine's [estimate](crate::estimate) of its costs.
+//! line for each device with the engine's [estimate](crate::estimate) of its costs, which rests on its
+//! *measured* requests: fewer than `requests`, which are all.
 
 use std::fmt::Write;
 

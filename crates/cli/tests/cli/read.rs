@@ -164,6 +164,8 @@ fn stats_add_up_and_leave_the_output_alone() {
         device.starts_with("device ") && device.contains("  not enough requests to tell ("),
         "{text}"
     );
+    // `requests` above are all; the others are named apart.
+    assert!(device.ends_with(" measured requests)"), "{text}");
 }
 
 #[test]
