@@ -22,22 +22,19 @@ use crate::failure::Failure;
 use crate::files::named;
 use crate::flags::{Own, Values};
 use crate::quantity::{rough_size, size};
-use crate::report::advice::ADVICE;
+use crate::report::advice::{ADVICE, CONSTANT_DEPTH};
 use crate::report::answer::answer;
-use crate::report::chart::{Chart, Line, Place, charts};
+use crate::report::chart::{Chart, KERNEL, NONE, Place, charts};
 use crate::report::points::{Metric, Row, points};
 use crate::report::text::{memory, number};
 use crate::sweep::cells::{PROGRAM, Stamp, cells};
 use crate::sweep::plan::Simulations;
 use crate::sweep::rows::ERROR;
 
-/// The kernel's readahead of 128 KiB.
-const KERNEL: &str = "linux-2.6.24";
-const NONE: &str = "none";
 const PRESETS: [&str; 5] = [NONE, KERNEL, "cp", "forerun", "mount"];
 
-/// Constant depths, as readahead of the kernel could be set to.
-const DEPTHS: [u64; 5] = [32 << 10, 256 << 10, 512 << 10, 1 << 20, 4 << 20];
+/// Constant depths, as readahead of the kernel could be set to; its default is among them.
+const DEPTHS: [u64; 6] = [32 << 10, 128 << 10, 256 << 10, 512 << 10, 1 << 20, 4 << 20];
 
 /// The least memory that is tried, and how often it is doubled at most.
 const MEMORY_MIN: u64 = 1 << 20;
@@ -101,7 +98,10 @@ pub fn run(args: &Advise, out: &mut dyn Write) -> Result<(), Failure> {
         let depth = ("depth", format!("fixed(depth_bytes={depth})"));
         with(&[("preset", KERNEL.to_owned()), depth, blocks(chosen)])
     });
-    let depths = self::rows(plan.collect(), args)?;
+    let mut depths = self::rows(plan.collect(), args)?;
+    for row in &mut depths {
+        row.insert(CONSTANT_DEPTH.to_owned(), json!(true));
+    }
     let advice = Advice {
         args,
         summary: &summary,
@@ -113,9 +113,9 @@ pub fn run(args: &Advise, out: &mut dyn Write) -> Result<(), Failure> {
         depths: &depths,
     };
     let text = match args.format {
-        ListFormat::Table => advice.lines(rows.len() + depths.len()).join("\n") + "\n",
+        ListFormat::Table => advice.lines(rows.len()).join("\n") + "\n",
         ListFormat::Json => {
-            let row = advice.row(rows.len() + depths.len());
+            let row = advice.row(rows.len());
             rows.extend(depths);
             rows.push(row);
             rows.into_iter()
@@ -261,11 +261,7 @@ fn rows(plan: Vec<Values>, args: &Advise) -> Result<Vec<Row>, Failure> {
 fn chart(rows: &[Row]) -> Result<Chart, Failure> {
     let points = points(&rows.iter().collect::<Vec<_>>());
     let first = charts(&points).into_iter().next();
-    let mut chart = first.ok_or_else(|| Failure::Run("no run has a result".to_owned()))?;
-    // Of equal presets the first of the plan is the answer.
-    let place = |line: &Line| points.iter().position(|point| point.line == line.name);
-    chart.lines.sort_by_key(place);
-    Ok(chart)
+    first.ok_or_else(|| Failure::Run("no run has a result".to_owned()))
 }
 
 struct Advice<'a> {
@@ -428,7 +424,8 @@ impl Advice<'_> {
             false => "",
         };
         format!(
-            "{method}; of constant ones {} is the best (p99 {p99}){better}",
+            "{method}; of {} constant ones {} is the best (p99 {p99}){better}",
+            self.depths.len(),
             bytes.map_or("-".to_owned(), memory)
         )
     }

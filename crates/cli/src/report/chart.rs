@@ -4,6 +4,11 @@ use std::collections::BTreeMap;
 
 use super::points::{Metric, Point};
 
+/// The preset that reads nothing ahead.
+pub const NONE: &str = "none";
+/// The kernel's readahead of 128 KiB.
+pub const KERNEL: &str = "linux-2.6.24";
+
 /// A value and the interval that holds its mean at 95 %, by the seeds.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Estimate {
@@ -42,7 +47,7 @@ pub struct Line {
 pub struct Chart {
     /// Input and device.
     pub name: String,
-    /// In the order of their first rows.
+    /// Those that take no mount first, then by their names: of equal ones the first is the answer.
     pub lines: Vec<Line>,
     /// Points that a later one with other figures replaced.
     pub replaced: usize,
@@ -126,9 +131,18 @@ pub fn charts(points: &[Point]) -> Vec<Chart> {
     }
     // A preset has the same colour in all charts, and of equal ones the same is the answer, in whatever order rows came.
     for chart in &mut charts {
-        chart.lines.sort_by(|a, b| a.name.cmp(&b.name));
+        chart
+            .lines
+            .sort_by(|a, b| (rank(&a.name), &a.name).cmp(&(rank(&b.name), &b.name)));
     }
     charts
+}
+
+/// Where a line stands: nothing read ahead, then the kernel's readahead, then all others.
+fn rank(line: &str) -> usize {
+    let preset = line.split(", ").next();
+    let mut plain = [NONE, KERNEL].into_iter();
+    plain.position(|name| preset == Some(name)).unwrap_or(2)
 }
 
 fn position<T>(list: &mut Vec<T>, is: impl Fn(&T) -> bool, make: impl FnOnce() -> T) -> usize {

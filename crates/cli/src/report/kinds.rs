@@ -6,7 +6,7 @@
 
 use serde_json::Value;
 
-use super::advice::ADVICE;
+use super::advice::{ADVICE, CONSTANT_DEPTH};
 use super::points::Row;
 
 /// The values that a column takes.
@@ -86,7 +86,7 @@ const KINDS: &[(Kind, &[&str])] = &[
         ],
     ),
     (Kind::Texts, &[ADVICE]),
-    (Kind::Truth, &["saturated"]),
+    (Kind::Truth, &["saturated", CONSTANT_DEPTH]),
     (Kind::Object, &["settings"]),
 ];
 

@@ -106,7 +106,8 @@ pub fn page(report: &Report) -> (String, Vec<Drawn>) {
 /// which is of another version then, is no difference.
 fn both(report: &Report) -> (Vec<Chart>, Vec<Chart>) {
     let against = report.against.as_ref().map_or(&[][..], |(_, rows)| rows);
-    let of = |rows| <[Row]>::iter(rows).filter(|row| is_point(row));
+    let is_shown = |row: &&Row| is_point(row) && !row.contains_key(advice::CONSTANT_DEPTH);
+    let of = |rows| <[Row]>::iter(rows).filter(is_shown);
     let (own, others): (Vec<&Row>, Vec<&Row>) = (of(&report.rows).collect(), of(against).collect());
     let rows = match others.is_empty() {
         true => Vec::new(),
