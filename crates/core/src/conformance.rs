@@ -69,7 +69,7 @@ pub enum Rule {
     InsideIsHonest,
     /// Dispatch: the index is one of those that wait.
     IndexExists,
-    /// Dispatch: a method that holds back gives a run a slice, of a depth at least.
+    /// Dispatch: a run's slice is a depth at least.
     SliceCoversDepth,
     /// Dispatch: the more runs wait, the shorter their slices; a slice ends.
     SliceBounded,

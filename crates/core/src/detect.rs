@@ -1,9 +1,8 @@
 //! Detect: is this read part of a run, and which window should be fetched next?
 //!
-//! Called by the engine in two cases only (Wu 2010, section 4.1): a block wanted is missing, or the
-//! block wanted carries the lookahead mark. If the device has no slot then, it is asked when the device
-//! has one. A plain hit never gets here, except for methods that ask to see every read. One detector belongs to one open
-//! file. It answers with windows:
+//! Called by the engine in two cases only (Wu 2010, section 4.1): a block wanted is missing, or the block wanted carries
+//! the lookahead mark; it is asked once the device has a slot, perhaps at once. A plain hit never gets here, except for
+//! methods that ask to see every read. One detector belongs to one open file. It answers with windows:
 //!
 //! ```text
 //!  start                    mark at start + size - async_size

@@ -10,7 +10,7 @@
 //! hint      reads announced: the plan fetches instead
 //! window    detect + depth + admission: the blocks to fetch ahead
 //! shape     where a window ends on a striped array
-//! defer     a request that its device has no slot for waits without memory
+//! defer     a miss or a mark waits without memory until its device has a slot
 //! hung      a request never ends: its memory is lost, not that of others
 //! cancel    a fetch is not wanted any more
 //! fetch     frames for the blocks, requests for the devices
