@@ -109,6 +109,8 @@ pub enum Cause {
     Unwanted {
         /// Requests that are not.
         requests: u64,
+        /// The least and the most of their devices, as their own log numbers them.
+        devices: (u32, u32),
     },
     /// No format was named, and none fits or several do.
     Unknown {
@@ -208,9 +210,13 @@ impl fmt::Display for Cause {
             Self::Names { max } => write!(f, "more than {max} different names: number them"),
             Self::Long { max } => write!(f, "more than {max} requests, which must all be kept"),
             Self::Empty => f.write_str("there is no request in it"),
-            Self::Unwanted { requests } => write!(
+            Self::Unwanted {
+                requests,
+                devices: (least, most),
+            } => write!(
                 f,
-                "none of its {requests} requests is in the part that --from, --until and --only-.. say"
+                "none of its {requests} requests, to devices {least} to {most}, is in the part that --from, --until and \
+                 --only-.. say"
             ),
             Self::Unknown { found, fitting } if fitting.is_empty() => write!(
                 f,

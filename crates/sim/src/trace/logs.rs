@@ -47,6 +47,8 @@ pub struct Logs {
     given: Option<Position>,
     wanted: u64,
     unwanted: u64,
+    /// The least and the most of the unwanted ones' devices.
+    left: (u32, u32),
     is_over: bool,
 }
 
@@ -81,6 +83,7 @@ impl Logs {
             given: None,
             wanted: 0,
             unwanted: 0,
+            left: (u32::MAX, 0),
             is_over: false,
         }
     }
@@ -188,6 +191,7 @@ impl Logs {
         let log = self.logs.first().filter(|_| is_empty)?;
         let cause = Cause::Unwanted {
             requests: self.unwanted,
+            devices: self.left,
         };
         Some(Err(log.records.refused(cause)))
     }
@@ -218,7 +222,11 @@ impl Iterator for Logs {
                 Ok((choice, log, record))
             });
             match chosen {
-                Ok((Choice::Unwanted, ..)) => self.unwanted += 1,
+                Ok((Choice::Unwanted, _, record)) => {
+                    self.unwanted += 1;
+                    let (least, most) = self.left;
+                    self.left = (least.min(record.device), most.max(record.device));
+                }
                 Ok((Choice::Over, ..)) => return self.end(),
                 Ok((Choice::Wanted, log, record)) => {
                     self.wanted += 1;
@@ -353,6 +361,7 @@ mod tests {
         let said = message(Logs::new(vec![log(untimed)], process.clone()));
         assert!(said.contains("--only-processes goes by it"), "{said}");
         let said = message(Logs::new(vec![log(ONE)], process));
-        assert!(said.contains("none of its 4 requests"), "{said}");
+        let none = "none of its 4 requests, to devices 0 to 1, is";
+        assert!(said.contains(none), "{said}");
     }
 }
