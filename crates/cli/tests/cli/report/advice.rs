@@ -72,7 +72,7 @@ fn the_page_of_an_advice_has_its_answer_and_the_default_of_linux_is_among_its_de
     for (trace, device, preset, best) in [
         // A constant depth is better with the advised memory, which says so.
         (&video, "hdd", "forerun", "256 KiB"),
-        (&video, "ssd", "forerun", "128 KiB"),
+        (&video, "ssd", "linux-2.6.24", "128 KiB"),
         (&scattered, "hdd", "none", ""),
     ] {
         let words = format!("advise {trace} --device {device} --memory 32MiB --format json");
