@@ -1,4 +1,4 @@
-//! Requests of a server that may never answer hold half the memory at most; short ones are as many as it
+//! Requests of a server that may never answer hold a part of the memory at most; short ones are as many as it
 //! is given.
 
 use std::format;
