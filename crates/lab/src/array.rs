@@ -33,6 +33,9 @@ pub const DISKS: u16 = 5;
 /// are no cache of their own here: MSP has at most 8 stripes ahead, half a hundredth of this.
 const MEMORY: Bytes = Bytes(1 << 30);
 
+/// Requests that the queue of a disk holds: `nr_requests` of Linux.
+const REQUESTS_MAX: u32 = 128;
+
 /// How long a run is: a thousand requests of each disk and more.
 pub const RUN: Nanos = Nanos(8_000_000_000);
 
@@ -135,6 +138,7 @@ impl ArrayRun {
         let preset = preset.map_err(|error| Broken::Settings(error.to_string()))?;
         let settings = preset.settings(MEMORY);
         let mut settings = settings.map_err(|error| Broken::Settings(error.to_string()))?;
+        settings.in_flight_max = REQUESTS_MAX;
         settings.depth = Choice::parse("depth", METHODS.depth, "fixed")?;
         settings.depth = settings
             .depth
