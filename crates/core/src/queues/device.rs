@@ -180,6 +180,11 @@ impl Device {
         }
     }
 
+    /// Whether it works on requests, or programs wait for it.
+    pub(super) fn has_work(&self) -> bool {
+        self.load.live() > 0 || self.queue.of_programs().next().is_some()
+    }
+
     /// Memory of the requests in flight that do not hang.
     pub(super) fn bytes_live(&self) -> u64 {
         self.load.bytes - self.load.bytes_hung

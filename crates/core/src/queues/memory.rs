@@ -1,11 +1,13 @@
 //! Memory of requests in flight: how many a device may have, and how long they may be, while some may never end.
 //!
-//! Control law: the requests of a server leave an eighth of the frames that are left beside those of other devices.
+//! Control law: the requests of a server leave an eighth of the frames that are left beside those of other devices,
+//! and a third while another device has work: its windows would find no memory, for a server takes what comes free.
 //! While some hang, those of any device hold at most half of them, and each takes a small part of the frames that do
-//! not hang with them. So there are always frames for the next. While some come late and none hangs, only those of files that
-//! come late are so short.
+//! not hang with them. So there are always frames for the next. While some come late and none hangs, only those of
+//! files that come late are so short.
 
 use alloc::vec::Vec;
+use core::ptr;
 
 use super::load::Sent;
 use super::{Device, Queues};
@@ -15,9 +17,13 @@ use crate::units::{Bytes, DeviceId, Nanos, RequestId, saturate};
 /// those may be in flight: 64 objects more can be tried before the next that hang are known.
 const HUNG_PART: u32 = 128;
 
-/// A server's requests leave this part of the frames to others, while none hangs. Throughput in little memory is bytes in
-/// flight by latency: 16 readers of whole objects get 370 MB/s in 16 MiB, and 227 if half is left.
+/// A server's requests leave this part of the frames, while none hangs and no other device has work. Throughput in little
+/// memory is bytes in flight by latency: 16 readers of whole objects get 390 MB/s in 16 MiB, and 227 if half is left.
 const SERVED_SPARE: u64 = 8;
+
+/// The same while another device has work. 64 readers of a disk beside 64 of a store in 8 MiB get 64 MB/s, as alone, if a
+/// third is left, and 22 of an eighth; those of the store get 130 in place of 197, and 75 where half is left.
+const SHARED_SPARE: u64 = 3;
 
 impl Queues {
     /// Most requests that a device may have now, beside those that hang.
@@ -30,12 +36,24 @@ impl Queues {
         let most = match (self.hung_frames() > 0, leaves_some) {
             (true, _) => device.limit_in(Bytes(left / 2), Bytes(longest), now),
             (false, true) => {
-                let memory = Bytes(left - left / SERVED_SPARE);
+                let memory = Bytes(left - left / self.spare(device));
                 device.limit_in(memory, Bytes(longest), now)
             }
             (false, false) => device.limit(now),
         };
         most.min(self.in_flight_max)
+    }
+
+    /// The part of the frames that requests of a server leave.
+    fn spare(&self, server: &Device) -> u64 {
+        let mut others = self
+            .devices
+            .values()
+            .filter(|other| !ptr::eq(&***other, server));
+        match others.any(|other| other.has_work()) {
+            true => SHARED_SPARE,
+            false => SERVED_SPARE,
+        }
     }
 
     /// Frames of requests that hang or will be late, not to be had until those end.

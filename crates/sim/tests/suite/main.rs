@@ -11,6 +11,7 @@
 mod adversary;
 mod amplification;
 mod arrays;
+mod beside;
 mod blocks;
 mod clocks;
 mod conformance;

@@ -4,17 +4,24 @@
 use std::format;
 
 use super::{Rig, sequential};
-use crate::protocol::{FetchOutcome, Input, Wants};
+use crate::protocol::{Fetch, FetchOutcome, Input, Wants};
 use crate::units::{Block, Bytes, DeviceId, Extent, FileId, Nanos, ReadId, ReaderId};
 use crate::{Placement, Profile, preset};
 
 const BLOCK: u64 = 4096;
 const MOST: u32 = 64;
 
+fn rig_of(memory: u64) -> Rig {
+    let forerun = preset::find("forerun").unwrap();
+    Rig::of(forerun.settings(Bytes(memory)).unwrap())
+}
+
 /// So many readers of files of a store of so many servers, each of so many blocks.
 fn rig(servers: u32, memory: u64, readers: u32, blocks: u32) -> Rig {
-    let forerun = preset::find("forerun").unwrap();
-    let mut rig = Rig::of(forerun.settings(Bytes(memory)).unwrap());
+    reading(rig_of(memory), servers, readers, blocks)
+}
+
+fn reading(mut rig: Rig, servers: u32, readers: u32, blocks: u32) -> Rig {
     let store = Profile::constant(Nanos(30_000_000), 80_000_000).unwrap();
     let store = store.with_servers(servers).unwrap().with_most(MOST);
     rig.input(Input::Device {
@@ -63,11 +70,70 @@ fn short_requests_are_as_many_as_a_server_is_given_however_little_memory_there_i
         let count = rig.outstanding.len();
         assert_eq!(count, expected, "{case}");
         for _ in 0..readers {
-            let is_within = bytes_in_flight(&rig) <= memory / 2;
+            let is_within = bytes_in_flight(&rig) <= memory - memory / 8;
             assert!(is_within || rig.outstanding.len() == 2, "{case}");
             rig.complete(0, FetchOutcome::Done);
         }
         rig.settle();
+    }
+}
+
+/// Two programs that read a disk each.
+fn disk_at_work(memory: u64) -> Rig {
+    let mut rig = rig_of(memory);
+    let disk = DeviceId(1);
+    rig.input(Input::Device {
+        device: disk,
+        profile: Profile::constant(Nanos(8_000_000), 80_000_000).unwrap(),
+    });
+    for number in 1000..1002 {
+        let (file, reader) = (FileId(number), ReaderId(number));
+        rig.input(Input::File {
+            file,
+            placement: Placement::linear(disk, Bytes(u64::from(number) << 30)),
+            bytes: Bytes(BLOCK),
+        });
+        rig.input(Input::Open { reader, file });
+        rig.input(Input::Read {
+            read: ReadId(number),
+            reader,
+            access: sequential(0, 1),
+            wants: Wants::Presence,
+            fresh: true,
+        });
+    }
+    rig
+}
+
+/// The most bytes of the store in flight, until a hundred requests of it are answered.
+fn most_in_flight(mut rig: Rig) -> u64 {
+    let mut most = 0;
+    for _ in 0..100 {
+        let of_store = |fetch: &Fetch| fetch.device == DeviceId(0);
+        let bytes = rig.outstanding.iter().filter(|fetch| of_store(fetch));
+        most = most.max(
+            bytes
+                .map(|fetch| u64::from(fetch.extent.count) * BLOCK)
+                .sum(),
+        );
+        rig.now += 1_000_000;
+        match rig.outstanding.iter().position(of_store) {
+            Some(at) => rig.complete(at, FetchOutcome::Done),
+            None => break,
+        }
+    }
+    most
+}
+
+#[test]
+fn requests_of_a_server_leave_an_eighth_and_a_third_while_another_device_has_work() {
+    for memory in [4 << 20, 8 << 20, 16 << 20] {
+        let most = |rig| most_in_flight(reading(rig, 16, 64, 1024));
+        let alone = most(rig_of(memory));
+        assert!(alone > memory / 2, "{alone} of {memory}");
+        assert!(alone <= memory - memory / 8, "{alone} of {memory}");
+        let shared = most(disk_at_work(memory));
+        assert!(shared <= memory - memory / 3, "{shared} of {memory}");
     }
 }
 
