@@ -131,8 +131,10 @@ pub fn config(settings: Settings, storage: &Storage) -> Result<Config, Failure> 
         .as_deref()
         .map(profile_file::load)
         .transpose()?;
-    if storage.profile_fixed {
-        config.settings.measure = Choice::of(&forerun_baselines::measure::given::METHOD);
+    let given = &forerun_baselines::measure::given::METHOD;
+    // Presets of kernels have it already, with a queue of the device's own.
+    if storage.profile_fixed && config.settings.measure.spec().name != given.spec.name {
+        config.settings.measure = Choice::of(given);
     }
     config.lab.disks = storage.disks;
     let device = storage
