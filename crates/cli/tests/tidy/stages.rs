@@ -32,8 +32,8 @@ pub(super) fn stages(files: &Files) -> Vec<String> {
     complaints
 }
 
-/// Files of the core that name the kind of a device, beside the one with what follows from it and the profile, which
-/// has it.
+/// Files of the core that name the kind of a device. Two may: `kind.rs` says what follows from it, and a profile has
+/// it as a field.
 pub(super) fn kinds(files: &Files) -> Vec<String> {
     let core = files.iter().filter(|(path, _)| {
         let name = path.strip_prefix("crates/core/src/");

@@ -5,8 +5,8 @@
 //!
 //! - one request in 128 a server, while requests wait;
 //! - four where an epoch saw another number of servers than when the costs were measured, because changed costs look
-//!   the same: at most once in 512 requests a server. On a store two if the first takes its expected time, none if the number grew and one of
-//!   the last 16 was on time;
+//!   the same: at most once in 512 requests a server. On a store they are two if the first takes its expected time, and
+//!   none if the number grew and one of the last 16 was on time;
 //! - not before the device has worked for 32 times as long as the last such time took: while it runs out it does
 //!   half of its work, so a 64th is lost whatever the host needs to notice. A request that is never answered keeps
 //!   the device from running out, which takes long, and is tried as rarely.
