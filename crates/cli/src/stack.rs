@@ -10,7 +10,6 @@ use std::thread;
 use std::time::Duration;
 
 use forerun_core::engine::view::DeviceView;
-use forerun_core::spec::Choice;
 use forerun_core::{Ledger, Settings};
 use forerun_io::emulate::Emulate;
 use forerun_io::{Config, Driver};
@@ -124,18 +123,13 @@ fn writing(driver: Weak<Driver>) -> Result<Sender<()>, Failure> {
 /// # Errors
 /// A profile that cannot be read.
 pub fn config(settings: Settings, storage: &Storage) -> Result<Config, Failure> {
-    let mut config = Config::new(settings);
+    let mut config = Config::new(storage.measured(settings));
     config.backend = storage.backend.unwrap_or_default();
     config.profile = storage
         .profile
         .as_deref()
         .map(profile_file::load)
         .transpose()?;
-    let given = &forerun_baselines::measure::given::METHOD;
-    // Presets of kernels have it already, with a queue of the device's own.
-    if storage.profile_fixed && config.settings.measure.spec().name != given.spec.name {
-        config.settings.measure = Choice::of(given);
-    }
     config.lab.disks = storage.disks;
     let device = storage
         .emulate

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 
 use clap::builder::{PathBufValueParser, Resettable, TypedValueParser};
 use clap::{Arg, Args as Group};
-use forerun_core::{Bytes, preset};
+use forerun_core::spec::Choice;
+use forerun_core::{Bytes, Settings, preset};
 use forerun_io::BackendChoice;
 
 use super::Composition;
@@ -56,6 +57,17 @@ pub struct Storage {
 }
 
 impl Storage {
+    /// The settings with the costs of devices as `--profile-fixed` says.
+    #[must_use]
+    pub fn measured(&self, mut settings: Settings) -> Settings {
+        let given = &forerun_baselines::measure::given::METHOD;
+        // Presets of kernels have it already, with a queue of the device's own.
+        if self.profile_fixed && settings.measure.spec().name != given.spec.name {
+            settings.measure = Choice::of(given);
+        }
+        settings
+    }
+
     /// The array all files lie on, if the user described one.
     #[must_use]
     pub fn striping(&self) -> Option<Striping> {

@@ -38,7 +38,8 @@ pub fn run(plan: &Plan, settings: &Settings, bar: &ProgressBar) -> Result<Measur
         .map_or(&*workload, |a| a as &dyn Workload);
     let disk = || Believed::new(&plan.storage);
     let disks = (1..plan.storage.disks).map(|_| Ok(Box::new(disk()?) as Box<dyn Device>));
-    let mut scene = Scene::new(settings.clone(), disk()?, workload);
+    let settings = plan.storage.measured(settings.clone());
+    let mut scene = Scene::new(settings, disk()?, workload);
     if let Some(array) = plan.storage.striping() {
         let extra = (1..array.disks()).map(|_| Ok(Box::new(disk()?) as Box<dyn Device>));
         let extra: Vec<_> = extra.collect::<Result<_, Failure>>()?;

@@ -465,24 +465,29 @@ fn a_fixed_profile_is_told_whatever_is_read_and_the_kernel_estimates_nothing() {
 }
 
 #[test]
-fn a_fixed_profile_leaves_a_kernel_its_queue_of_the_device() {
+fn a_fixed_profile_is_not_measured_in_either_clock_and_leaves_a_kernel_its_queue() {
     let folder = Folder::new();
     let (profile, journal) = (
         folder.file("disk", PROFILE.as_bytes()),
         folder.name("journal"),
     );
-    for (preset, measure) in [
-        ("linux-2.6.24", "given(at_once=1)"),
-        ("cp", "given(at_once=1)"),
-        ("forerun", "given(at_once=0)"),
-    ] {
-        let fixed = format!("--profile {profile} --profile-fixed --preset {preset}");
-        rows(&format!(
-            "{fixed} --clock virtual --file-bytes 1MB --journal {journal}"
-        ));
-        let text = std::fs::read_to_string(&journal).unwrap();
-        let measure = format!("measure={measure}");
-        assert!(text.contains(&measure), "{preset}: {}", &text[..600]);
+    for clock in ["real", "virtual"] {
+        for (preset, measure) in [
+            ("linux-2.6.24", "given(at_once=1)"),
+            ("cp", "given(at_once=1)"),
+            ("forerun", "given(at_once=0)"),
+        ] {
+            let fixed = format!("--profile {profile} --profile-fixed --clock {clock}");
+            rows(&format!(
+                "{fixed} --preset {preset} --file-bytes 1MB --journal {journal}"
+            ));
+            let text = std::fs::read_to_string(&journal).unwrap();
+            let head = &text[..600];
+            assert!(
+                head.contains(&format!(" measure={measure} ")),
+                "{clock}: {head}"
+            );
+        }
     }
 }
 
