@@ -8,6 +8,9 @@
 //! windows a slot, the one that is read and the next. The memory that keeps devices busy is given by the devices, not by
 //! the number of readers.
 //!
+//! Streams of an array wait at its first member, in one line, so that its members work for the same readers: a
+//! stripe of which a strip is still to come holds memory.
+//!
 //! Example: 64 readers on a device that works on one request at a time. Two requests are in flight,
 //! 62 readers have a want in its queue and hold no frame.
 //!
@@ -17,7 +20,7 @@ use super::Engine;
 use super::place::FILE;
 use crate::known;
 use crate::protocol::Wants;
-use crate::queues::{Class, DEVICE, Device, Want, Wanted};
+use crate::queues::{Class, DEVICE, Want, Wanted};
 use crate::reads::Read;
 use crate::units::{Block, Bytes, DeviceId, Extent, FileId, ReaderId};
 
@@ -31,9 +34,6 @@ const SINGLE_PART: u64 = 32;
 impl Engine {
     /// Queues a fetch at a device, which may have a slot for it at once.
     pub(super) fn defer(&mut self, id: DeviceId, fetch: Wanted) {
-        let Some(came) = known(self.queues.device(id), DEVICE).map(Device::work) else {
-            return;
-        };
         // With nothing to fetch any more it goes first, to be gone.
         let nothing = Want {
             fetch,
@@ -43,15 +43,14 @@ impl Engine {
             position: u64::MAX,
             bytes: Bytes(0),
         };
-        let want = self.want(fetch, came).unwrap_or(nothing);
+        let (id, want) = self.want(fetch).unwrap_or((id, nothing));
         self.queues.push(id, want);
         self.dispatch(id);
     }
 
-    fn want(&mut self, fetch: Wanted, came: u64) -> Option<Want> {
+    /// The want of a fetch, and the device at which it waits: a read that goes on in no stream is for its own alone.
+    fn want(&mut self, fetch: Wanted) -> Option<(DeviceId, Want)> {
         let (reader, file, first, count) = self.begins(&fetch)?;
-        let place = self.soonest(file, first)?;
-        let count = count.min(self.run_of(&place));
         let read = match &fetch {
             Wanted::Demand { read, .. } => self.reads.get(*read),
             _ => None,
@@ -60,11 +59,17 @@ impl Engine {
         // A program that opens a file and looks at it waits for that page alone.
         let begins = read.is_some_and(|read| read.access.previous.is_none());
         let is_idle = read.is_some_and(|read| read.wants == Wants::Idle);
+        let place = match jumps || begins || is_idle {
+            true => self.soonest(file, first)?,
+            false => self.turn(file, first)?,
+        };
+        let count = count.min(self.run_of(&place));
         let bytes = self.bytes_of(Extent { file, first, count });
-        let depth = self.queues.device(place.device)?.depth();
+        let device = known(self.queues.device(place.device), DEVICE)?;
+        let (depth, came) = (device.depth(), device.work());
         // One jump may begin a stream; after two the reader reads at random.
         let is_random = self.readers.note_jump(reader, jumps) && jumps;
-        Some(Want {
+        let want = Want {
             fetch,
             class: match read {
                 _ if is_idle => Class::Idle,
@@ -76,7 +81,8 @@ impl Engine {
             came,
             position: place.position.0,
             bytes,
-        })
+        };
+        Some((place.device, want))
     }
 
     /// Whether a read goes on neither in a stream nor where its reader read last.

@@ -61,6 +61,15 @@ impl Engine {
         self.copy(file, block, self.soonest_copy(file, block))
     }
 
+    /// Where a stream waits for its turn from a block on: of an array at the first member. Its members then work for the same
+    /// readers at a time, and only these hold blocks of stripes that are not whole.
+    pub(super) fn turn(&self, file: FileId, block: Block) -> Option<PlaceOnDevice> {
+        let known = known(self.readers.file(file), FILE)?;
+        let lead = known.layout.lead(block);
+        let lead = lead.filter(|lead| u64::from(lead.0) < known.blocks);
+        self.soonest(file, lead.unwrap_or(block))
+    }
+
     /// Which copy of a block is read soonest: behind the work its device has, and a switch if it
     /// stands elsewhere.
     fn soonest_copy(&self, file: FileId, block: Block) -> usize {

@@ -276,8 +276,10 @@ impl Engine {
     ) -> Option<u64> {
         let unit = self.block_bytes();
         let end = stream.next_block().unwrap_or(access.block);
-        let (next, next_device) = self.device_of(reader, end)?;
-        let all = u64::from(self.spread(self.readers.reader(reader)?.file));
+        let file = self.readers.reader(reader)?.file;
+        let next = self.turn(file, end)?;
+        let next_device = self.queues.device(next.device)?;
+        let all = u64::from(self.spread(file));
         let facts = StreamFacts {
             asked: Bytes(u64::from(access.count) * unit),
             consumed: Bytes(stream.consumed() * unit),

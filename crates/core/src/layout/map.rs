@@ -138,6 +138,23 @@ impl LayoutMap {
         })
     }
 
+    /// The first block from this one on that lies on the first device of its array, by the numbers of the devices; none if
+    /// there is none within two stripes, as on a concatenation.
+    #[must_use]
+    pub fn lead(&self, block: Block) -> Option<Block> {
+        let mut offset = u64::from(block.0) * self.block_bytes;
+        let (array, ..) = self.address(offset);
+        let first = array.members.iter().map(|(device, _)| *device).min()?;
+        for _ in 0..2 * array.members.len() {
+            let mut copies = (0..self.copies(offset)).map(|copy| self.copy(offset, copy));
+            if copies.any(|place| place.device == first) {
+                return u32::try_from(offset / self.block_bytes).ok().map(Block);
+            }
+            offset = offset.saturating_add(self.copy(offset, 0).run.0);
+        }
+        None
+    }
+
     /// The array of a byte, its address there, and how many bytes of the file follow in one run.
     fn address(&self, offset: u64) -> (&Members, u64, u64) {
         let behind = self.extents.partition_point(|e| e.offset.0 <= offset);
@@ -208,6 +225,8 @@ mod tests {
         assert_eq!(strip.left_of_stripe, 1, "the extent ends");
         let strip = map.strip(Block(16)).unwrap();
         assert_eq!(strip.left_of_stripe, 29);
+        let leads = [15, 16, 30, 45].map(|block| map.lead(Block(block)));
+        assert_eq!(leads, [29, 29, 30, 61].map(|block| Some(Block(block))));
         for wrong in [extent(1, 0), extent(64, 0), extent(128, 1)] {
             let mut refused = placement.clone();
             refused.extents.push(wrong);
