@@ -7,6 +7,7 @@ use super::Engine;
 use super::read::READER;
 use crate::known;
 use crate::layout::PlaceOnDevice;
+use crate::layout::map::Strip;
 use crate::queues::Device;
 use crate::units::{Block, Bytes, DeviceId, Extent, FileId, Nanos, ReaderId, saturate};
 
@@ -17,6 +18,10 @@ pub(super) const FILE: &str = "the file of a reader or a request is known";
 /// many competitive depths long: from one copy alone it needs no switch, and with parts of one
 /// depth two copies switching are as fast as one that does not.
 const RUN_DEPTHS: u64 = 2;
+
+/// Streams of files of fewer stripes wait at the member of their next block: most of their windows are shorter than a
+/// stripe and keep one member busy. 300 readers of files of two stripes, in 16 MiB, get 0.63 to 0.85 at the first one.
+const STRIPES_MIN: u64 = 8;
 
 /// The copies that the blocks of one window come from, where there are several: the window in so
 /// many parts, one copy each.
@@ -61,11 +66,13 @@ impl Engine {
         self.copy(file, block, self.soonest_copy(file, block))
     }
 
-    /// Where a stream waits for its turn from a block on: of an array at the first member. Its members then work for the same
-    /// readers at a time, and only these hold blocks of stripes that are not whole.
+    /// Where a stream waits for its turn from a block on: of an array at the first member. Its members then work for the
+    /// same readers at a time, and only these hold blocks of stripes that are not whole.
     pub(super) fn turn(&self, file: FileId, block: Block) -> Option<PlaceOnDevice> {
         let known = known(self.readers.file(file), FILE)?;
-        let lead = known.layout.lead(block);
+        let is_long = |strip: &Strip| known.blocks >= STRIPES_MIN * u64::from(strip.stripe);
+        let lead = known.layout.strip(block).filter(is_long);
+        let lead = lead.and_then(|_| known.layout.lead(block));
         let lead = lead.filter(|lead| u64::from(lead.0) < known.blocks);
         self.soonest(file, lead.unwrap_or(block))
     }
