@@ -182,7 +182,7 @@ impl Device {
 
     /// Whether it works on requests, or programs wait for it.
     pub(super) fn has_work(&self) -> bool {
-        self.load.live() > 0 || self.queue.of_programs().next().is_some()
+        self.load.live() > 0 || self.queue.is_wanted()
     }
 
     /// Memory of the requests in flight that do not hang.
