@@ -16,7 +16,7 @@ use super::readers::{self, Source};
 use super::server;
 use super::{DeviceUse, Measured, SourceCache};
 use crate::failure::Failure;
-use crate::stack::Stack;
+use crate::stack::{LAST, Stack};
 
 impl Source for Reader {
     fn read_at(&mut self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
@@ -48,7 +48,7 @@ pub fn run(plan: &Plan, settings: &Settings, bar: &ProgressBar) -> Result<Measur
     };
     let estimate = stack.estimates();
     let emulated = stack.driver().device_use();
-    let ledger = stack.finish();
+    let ledger = stack.finish(LAST);
     let (times, ledger) = (times?, ledger?);
     Ok(Measured {
         elapsed: times.elapsed,

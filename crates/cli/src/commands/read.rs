@@ -10,7 +10,7 @@ use std::fs::File;
 use std::io::{self, Write, stderr};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use forerun_core::Nanos;
 use forerun_io::source::OpenFile;
@@ -20,7 +20,7 @@ use crate::composition::{check_no_walks, settings};
 use crate::failure::Failure;
 use crate::files;
 use crate::sources::{Sources, address, all_below, check_storage};
-use crate::stack::Stack;
+use crate::stack::{LAST, Stack};
 use crate::stats;
 
 /// Runs the command.
@@ -72,7 +72,9 @@ pub fn run(args: &args::Read, out: &mut dyn Write) -> Result<(), Failure> {
     });
     let elapsed = Nanos(u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX));
     let devices = stack.estimates();
-    let ledger = stack.finish();
+    // What is still fetched ahead matters to who looks at the run alone.
+    let is_looked_at = args.stats || journal.is_some();
+    let ledger = stack.finish(if is_looked_at { LAST } else { Duration::ZERO });
     if let (true, Ok(ledger)) = (args.stats, &ledger) {
         let text = stats::lines(ledger, elapsed, bytes) + &stats::devices(&devices);
         let _ = stderr().write_all(text.as_bytes());

@@ -58,6 +58,17 @@ fn the_device_of_objects_is_named_as_a_store() {
 }
 
 #[test]
+fn a_read_that_has_its_bytes_ends_though_requests_ahead_of_it_are_never_answered() {
+    let server = Server::start();
+    server.put_zeros("/b/one", 64 << 20);
+    server.is_silent_from(1 << 20);
+    let (code, bytes, said) = forerun(&server, "read --length 1MiB s3://b/one");
+    assert_eq!((code, bytes.len()), (0, 1 << 20), "{said}");
+    let (unanswered, _) = server.waiting();
+    assert!(unanswered > 0, "nothing was fetched ahead");
+}
+
+#[test]
 fn a_bench_of_a_folder_reads_the_objects_below_it() {
     let server = Server::start();
     server.list(3);

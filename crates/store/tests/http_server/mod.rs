@@ -100,6 +100,8 @@ struct State {
     arrived: u64,
     /// Requests with this in their path are not answered.
     hanging: Option<&'static str>,
+    /// Nor are those of ranges that begin at this byte or behind it.
+    silent_from: u64,
     /// Requests that wait for their answer, and the most of them at once.
     waiting: usize,
     waiting_most: usize,
@@ -131,6 +133,7 @@ impl Default for State {
             held: 0,
             arrived: 0,
             hanging: None,
+            silent_from: u64::MAX,
             waiting: 0,
             waiting_most: 0,
             bare: Bare::Nowhere,
@@ -221,6 +224,12 @@ impl Server {
     pub(crate) fn hang(&self, part: Option<&'static str>) {
         self.shared.state.lock().unwrap().hanging = part;
         self.shared.another.notify_all();
+    }
+
+    /// Requests for ranges that begin at this byte or behind it are not answered from now on.
+    #[allow(dead_code, reason = "of one test program")]
+    pub(crate) fn is_silent_from(&self, first: u64) {
+        self.shared.state.lock().unwrap().silent_from = first;
     }
 
     /// Requests that wait for their answer, and the most of them at once.
@@ -323,7 +332,10 @@ fn serve(stream: &TcpStream, shared: &Shared) {
         shared.another.notify_all();
         let is_held = |state: &mut State| {
             let hangs = |part| asked.path.contains(part);
-            state.arrived < state.held || state.hanging.is_some_and(hangs)
+            let is_silent = asked
+                .range
+                .is_some_and(|(first, _)| first >= state.silent_from);
+            state.arrived < state.held || state.hanging.is_some_and(hangs) || is_silent
         };
         let mut state = shared.another.wait_while(state, is_held).unwrap();
         state.waiting -= 1;
