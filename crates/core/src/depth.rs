@@ -45,6 +45,8 @@ pub struct StreamFacts {
     pub consumed: Bytes,
     /// Whether it has read its file forward from the first byte on.
     pub is_from_begin: bool,
+    /// Bytes fetched, or on the way, that its reader has not come to.
+    pub ahead: Bytes,
     /// Its last window.
     pub last_window: Bytes,
     /// Whether its reader had to wait since that window was decided.

@@ -33,6 +33,7 @@ impl Case {
             asked: Bytes(1 + random.magnitude(32)),
             consumed: Bytes(random.magnitude(52)),
             is_from_begin: random.one_in(2),
+            ahead: Bytes(random.magnitude(34)),
             last_window: Bytes(random.magnitude(34)),
             waited: random.one_in(2),
             location: Bytes(random.magnitude(40)),

@@ -11,20 +11,21 @@
 //! A store works on many requests at once. A stream there has its part of these n servers:
 //!
 //! ```text
-//! window = max(D, alpha x consumed, min(n x D, max(consumed, n x read)))
-//!          max(D, alpha x consumed, min(n x D, max(consumed, n x read, 4 D)))   once a file was read from its begin
+//! window = max(D, alpha x consumed, min(n x D, max(consumed, first)))
+//! first  = min(n x read, 4 D)       within a file
+//!          4 D - what is ahead      once it was read from its begin
 //! ```
 //!
-//! A store of 16 servers and D of 2.4 MB: its only reader gets 2.4 MB, or 16 MiB in reads of 1 MiB, one for each server;
-//! then as many bytes as it has consumed, up to 38 MB. A reader that began with its file mostly reads it to its end, and
-//! gets 9.6 MB at once, as far as the detector's windows grow. Of 16 readers each gets 2.4 MB at first. A window that is
+//! A store of 16 servers and D of 2.4 MB: its only reader gets 2.4 MB, or 9.6 MB in reads of 1 MiB; then as many bytes as
+//! it has consumed, up to 38 MB. A reader that began with its file mostly reads it to its end, and has 9.6 MB ahead at
+//! once, as far as the detector's windows grow: more would delay the first of them on the link. A window that is
 //! longer than one read of its reader and shorter than two is as long as two: D of 180 kB and reads of 128 KiB give 256 KiB.
 //!
 //! Goes beyond Li et al. 2004, whose depth is the case alpha = 0 (`docs/DIFFERENCES.md`).
 
 use alloc::boxed::Box;
 
-use super::{Depth, DeviceFacts, NEW_DEPTHS_MAX, StreamFacts};
+use super::{Depth, DeviceFacts, StreamFacts};
 use crate::spec::{Knows, Method, Param, Spec};
 use crate::units::{Bytes, scaled};
 
@@ -51,9 +52,9 @@ pub(super) const METHOD: Method<Box<dyn Depth>> = Method {
     },
 };
 
-/// Windows of a file that is read from its begin: as many bytes as a link of four connections brings in the time of a
-/// switch, so a program that ends there has made others wait for a switch's time at most.
-const BEGIN_DEPTHS: u64 = 4;
+/// What a stream has ahead at first: as many bytes as a link of four connections brings in the time of a switch, so a program
+/// that ends there has made others, and its own bytes, wait for a switch's time at most.
+const FIRST_DEPTHS: u64 = 4;
 
 #[derive(Debug)]
 struct Growing {
@@ -66,12 +67,12 @@ impl Depth for Growing {
         let grown = Bytes(scaled(stream.consumed.0, self.alpha_percent, 100));
         let servers = u64::from(device.servers_a_stream());
         let times = |of: u64, count| Bytes(of.saturating_mul(count));
-        let a_read_each = times(stream.asked.min(competitive).0, servers.min(NEW_DEPTHS_MAX));
-        let from_begin = match stream.is_from_begin {
-            true => times(competitive.0, BEGIN_DEPTHS),
-            false => Bytes(0),
+        let a_read_each = times(stream.asked.min(competitive).0, servers);
+        let most = times(competitive.0, FIRST_DEPTHS);
+        let first = match stream.is_from_begin {
+            true => Bytes(most.0.saturating_sub(stream.ahead.0)),
+            false => a_read_each.min(most),
         };
-        let first = a_read_each.max(from_begin);
         let wide = times(competitive.0, servers).min(stream.consumed.max(first));
         let longest = grown.max(wide);
         let waits = stream.waited || stream.consumed == Bytes(0);
@@ -117,6 +118,7 @@ mod tests {
                 asked: Bytes(asked),
                 consumed: Bytes(consumed),
                 is_from_begin: false,
+                ahead: Bytes(0),
                 last_window: Bytes(last_window),
                 waited,
                 location: Bytes(0),
@@ -134,8 +136,8 @@ mod tests {
         let store = store.with_servers(16).unwrap().with_most(256);
         for (streams, asked, within, from_begin) in [
             (1, 65_536, 2_400_000, 9_600_000),
-            (1, 1_000_000, 16_000_000, 16_000_000),
-            (1, 10_000_000, 38_400_000, 38_400_000),
+            (1, 1_000_000, 9_600_000, 9_600_000),
+            (1, 10_000_000, 10_000_000, 10_000_000),
             (8, 1_000_000, 2_400_000, 4_800_000),
             (8, 2_000_000, 4_000_000, 4_800_000),
             (64, 1_000_000, 2_400_000, 2_400_000),
@@ -155,6 +157,29 @@ mod tests {
                 (within, from_begin),
                 "{streams} streams, reads of {asked}"
             );
+        }
+    }
+
+    #[test]
+    fn what_is_ahead_at_the_begin_of_a_file_counts() {
+        let store = Profile::constant(crate::units::Nanos(30_000_000), 80_000_000).unwrap();
+        let store = store.with_servers(16).unwrap().with_most(256);
+        let device = DeviceFacts::new(&store, Bytes(0), 1);
+        for (consumed, ahead, expected) in [
+            (500_000, 2_000_000, 7_600_000),
+            (500_000, 8_600_000, 2_400_000),
+            (20_000_000, 8_600_000, 20_000_000),
+        ] {
+            let stream = StreamFacts {
+                asked: Bytes(65_536),
+                consumed: Bytes(consumed),
+                is_from_begin: true,
+                ahead: Bytes(ahead),
+                waited: true,
+                ..StreamFacts::default()
+            };
+            let limit = METHOD.of(&[25]).limit(&stream, &device);
+            assert_eq!(limit, Bytes(expected), "{stream:?}");
         }
     }
 }

@@ -284,6 +284,7 @@ impl Engine {
             asked: Bytes(u64::from(access.count) * unit),
             consumed: Bytes(stream.consumed() * unit),
             is_from_begin: stream.is_from_begin(),
+            ahead: Bytes(stream.ahead() * unit),
             last_window: Bytes(u64::from(stream.last_window) * unit),
             waited: stream.waited,
             location,

@@ -35,14 +35,15 @@ fn a_window_is_two_requests_of_a_disk_and_one_for_each_server_of_a_store() {
         profile.with_servers(servers).unwrap().with_most(256)
     };
     assert_eq!(parts(disk, 128), [128, 128]);
-    // Windows of two reads, and of four on 64 servers. A part is at least 64 blocks, or the quarter of a depth.
+    // Windows of two reads, or of four depths where these are little more. A part is at least 64 blocks, or the quarter
+    // of a depth.
     for (ms, servers, blocks, parts_of, number) in [
-        (8, 8, 256, 64, 8),
-        (8, 16, 256, 64, 8),
-        (8, 64, 256, 64, 16),
+        (8, 8, 256, 79, 8),
+        (8, 16, 256, 64, 10),
+        (8, 64, 256, 64, 10),
         (8, 8, 16, 16, 2),
         (30, 8, 256, 146, 4),
-        (30, 64, 512, 146, 15),
+        (30, 64, 512, 146, 8),
     ] {
         let sent = parts(store(ms, servers), blocks);
         let case = std::format!("{ms} ms, {servers} servers, {blocks} blocks: {sent:?}");
