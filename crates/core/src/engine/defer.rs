@@ -59,7 +59,7 @@ impl Engine {
         // A program that opens a file and looks at it waits for that page alone.
         let begins = read.is_some_and(|read| read.access.previous.is_none());
         let is_idle = read.is_some_and(|read| read.wants == Wants::Idle);
-        let place = match jumps || begins || is_idle {
+        let place = match jumps || begins {
             true => self.soonest(file, first)?,
             false => self.turn(file, first)?,
         };

@@ -160,3 +160,45 @@ fn a_stream_keeps_its_marks_and_its_unread_blocks() {
         "its mark counts"
     );
 }
+
+#[test]
+fn an_idle_read_of_an_array_waits_while_streams_wait_for_their_turn_there() {
+    let mut rig = Rig::of(preset::default().settings(Bytes(64 << 20)).unwrap());
+    let devices = [DeviceId(0), DeviceId(1)];
+    for device in devices {
+        let profile = Profile::default().with_servers(1).unwrap();
+        rig.input(Input::Device { device, profile });
+    }
+    // Block 0 of each file lies on device 0, block 16 on device 1.
+    for number in 0..7 {
+        let (file, reader) = (FileId(number), ReaderId(number));
+        let place = Bytes(u64::from(number) << 32);
+        rig.input(Input::File {
+            file,
+            placement: Placement::raid0(Bytes(65_536), devices, place).unwrap(),
+            bytes: Bytes(64 << 20),
+        });
+        rig.input(Input::Open { reader, file });
+    }
+    let read = |rig: &mut Rig, number, first, wants| {
+        rig.input(Input::Read {
+            read: ReadId(number),
+            reader: ReaderId(number),
+            access: sequential(first, 16),
+            wants,
+            fresh: true,
+        });
+    };
+    for number in 0..6 {
+        read(&mut rig, number, 0, Wants::Presence);
+    }
+    read(&mut rig, 6, 16, Wants::Idle);
+    let goes_out = |rig: &Rig| rig.outstanding.iter().any(|f| f.extent.file == FileId(6));
+    assert!(!goes_out(&rig), "six programs wait for device 0");
+    while !goes_out(&rig) {
+        assert!(!rig.outstanding.is_empty(), "it never goes out");
+        rig.now += 1_000_000;
+        rig.complete(0, FetchOutcome::Done);
+    }
+    rig.settle();
+}
