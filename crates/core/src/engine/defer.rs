@@ -61,7 +61,7 @@ impl Engine {
         let is_idle = read.is_some_and(|read| read.wants == Wants::Idle);
         let place = match jumps || begins {
             true => self.soonest(file, first)?,
-            false => self.turn(file, first)?,
+            false => self.turn(reader, first)?,
         };
         let count = count.min(self.run_of(&place));
         let bytes = self.bytes_of(Extent { file, first, count });

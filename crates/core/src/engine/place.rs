@@ -19,10 +19,6 @@ pub(super) const FILE: &str = "the file of a reader or a request is known";
 /// depth two copies switching are as fast as one that does not.
 const RUN_DEPTHS: u64 = 2;
 
-/// Streams of files of fewer stripes wait at the member of their next block: most of their windows are shorter than a
-/// stripe and keep one member busy. 300 readers of files of two stripes, in 16 MiB, get 0.63 to 0.85 at the first one.
-const STRIPES_MIN: u64 = 8;
-
 /// The copies that the blocks of one window come from, where there are several: the window in so
 /// many parts, one copy each.
 #[derive(Clone, Copy, Debug)]
@@ -66,15 +62,19 @@ impl Engine {
         self.copy(file, block, self.soonest_copy(file, block))
     }
 
-    /// Where a stream waits for its turn from a block on: of an array at the first member. Its members then work for the
-    /// same readers at a time, and only these hold blocks of stripes that are not whole.
-    pub(super) fn turn(&self, file: FileId, block: Block) -> Option<PlaceOnDevice> {
-        let known = known(self.readers.file(file), FILE)?;
-        let is_long = |strip: &Strip| known.blocks >= STRIPES_MIN * u64::from(strip.stripe);
-        let lead = known.layout.strip(block).filter(is_long);
-        let lead = lead.and_then(|_| known.layout.lead(block));
-        let lead = lead.filter(|lead| u64::from(lead.0) < known.blocks);
-        self.soonest(file, lead.unwrap_or(block))
+    /// Where a reader waits for its turn to go on from a block. One whose windows are half a stripe and more waits at the first
+    /// member of the array: its members then work for the same readers at a time, and only these hold blocks of stripes
+    /// that are not whole. A shorter window keeps one member busy, and waits for that.
+    pub(super) fn turn(&self, reader: ReaderId, block: Block) -> Option<PlaceOnDevice> {
+        let reader = self.readers.reader(reader)?;
+        let file = known(self.readers.file(reader.file), FILE)?;
+        let stream = reader.streams().at(block);
+        let window = stream.map_or(0, |stream| u64::from(stream.last_window));
+        let is_wide = |strip: &Strip| 2 * window >= u64::from(strip.stripe);
+        let lead = file.layout.strip(block).filter(is_wide);
+        let lead = lead.and_then(|_| file.layout.lead(block));
+        let lead = lead.filter(|lead| u64::from(lead.0) < file.blocks);
+        self.soonest(reader.file, lead.unwrap_or(block))
     }
 
     /// Which copy of a block is read soonest: behind the work its device has, and a switch if it

@@ -277,7 +277,7 @@ impl Engine {
         let unit = self.block_bytes();
         let end = stream.next_block().unwrap_or(access.block);
         let file = self.readers.reader(reader)?.file;
-        let next = self.turn(file, end)?;
+        let next = self.turn(reader, end)?;
         let next_device = self.queues.device(next.device)?;
         let all = u64::from(self.spread(file));
         let facts = StreamFacts {
