@@ -72,7 +72,7 @@ pub fn run(args: &args::Read, out: &mut dyn Write) -> Result<(), Failure> {
     });
     let elapsed = Nanos(u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX));
     let devices = stack.estimates();
-    // What is still fetched ahead matters to who looks at the run alone.
+    // Requests ahead matter to counters and journals alone.
     let is_looked_at = args.stats || journal.is_some();
     let ledger = stack.finish(if is_looked_at { LAST } else { Duration::ZERO });
     if let (true, Ok(ledger)) = (args.stats, &ledger) {

@@ -13,7 +13,7 @@
 //! ```text
 //! window = max(D, alpha x consumed, min(n x D, max(consumed, first)))
 //! first  = min(n x read, 4 D)       within a file
-//!          4 D - what is ahead      once it was read from its begin
+//!          4 D - ahead              once it was read from its begin
 //! ```
 //!
 //! A store of 16 servers and D of 2.4 MB: its only reader gets 2.4 MB, or 9.6 MB in reads of 1 MiB; then as many bytes as
@@ -52,7 +52,7 @@ pub(super) const METHOD: Method<Box<dyn Depth>> = Method {
     },
 };
 
-/// What a stream has ahead at first: as many bytes as a link of four connections brings in the time of a switch, so a program
+/// A stream has so many depths ahead at first, as many bytes as a link of four connections brings in the time of a switch, so a program
 /// that ends there has made others, and its own bytes, wait for a switch's time at most.
 const FIRST_DEPTHS: u64 = 4;
 

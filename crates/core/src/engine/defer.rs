@@ -8,8 +8,8 @@
 //! windows a slot, the one that is read and the next. The memory that keeps devices busy is given by the devices, not by
 //! the number of readers.
 //!
-//! Streams of an array wait at its first member, in one line, so that its members work for the same readers: a
-//! stripe of which a strip is still to come holds memory.
+//! Streams of an array with windows of half a stripe and more wait at its first member, in one line, so that its
+//! members work for the same readers: a stripe of which a strip is still to come holds memory.
 //!
 //! Example: 64 readers on a device that works on one request at a time. Two requests are in flight,
 //! 62 readers have a want in its queue and hold no frame.
